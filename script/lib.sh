@@ -1,0 +1,101 @@
+# Shared by the scripts in this folder (bash; sourced, never run). Sets top, the root of the tree, and goes there.
+set -euo pipefail
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+# Debian's Python has the packages below, whatever else is in front in PATH.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+
+pg_bin=/usr/lib/postgresql/15/bin
+python=/usr/bin/python3
+
+# Every Debian package that building, testing, benchmarking and the demo need; the only such list.
+packages=(
+  autoconf automake g++ make pkg-config
+  libboost-test-dev libc-ares-dev libevent-dev libidn-dev libssl-dev libsystemd-dev
+  postgresql-15 postgresql-client-15 postgresql-contrib
+  openssl procps
+  python3 python3-asyncpg python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
+)
+
+say() { printf '== %s\n' "$*"; }
+die() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -E "$@"; fi
+}
+
+# PostgreSQL and the proxy refuse to run as root.
+as_service_user() {
+  if [ "$(id -u)" = 0 ]; then setpriv --reuid postgres --regid postgres --init-groups "$@"; else "$@"; fi
+}
+
+# Installs what is missing of the packages named; silent and offline when nothing is.
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing ${missing[*]}"
+  local wait=(-o DPkg::Lock::Timeout=300)
+  as_root apt-get "${wait[@]}" -qq update
+  as_root apt-get "${wait[@]}" -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# build_in DIR [configure arguments...]: configures when the arguments or configure.ac changed, then builds all,
+# test programs included.
+build_in() {
+  local dir=$1
+  shift
+  [ -f build-aux/install-sh ] && [ configure -nt configure.ac ] || autoreconf -i >/dev/null 2>&1 || autoreconf -i
+  mkdir -p "$dir"
+  if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured-with" 2>/dev/null)" != "$*" ]; then
+    say "configuring $dir"
+    (cd "$dir" && ../configure "$@" >configure.out 2>&1) || {
+      tail -20 "$dir/configure.out" >&2
+      die "configure failed, see $dir/config.log"
+    }
+    printf '%s\n' "$*" >"$dir/configured-with"
+  fi
+  say "building $dir"
+  make -s -C "$dir" -j "$(nproc)" all
+}
+
+build_normal() { build_in build --enable-werror; }
+build_asan() { build_in build-asan --enable-werror --enable-asan --enable-ubsan CXXFLAGS='-O1 -g'; }
+
+# A free TCP port of the loopback address.
+free_port() {
+  local port
+  for port in $(shuf -i 20000-32000 -n 50); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || {
+      echo "$port"
+      return
+    }
+  done
+  die 'no free port'
+}
+
+# start_postgres DIR PORT: a private cluster with trust authentication, sockets and data in DIR, no durability.
+start_postgres() {
+  local dir=$1 port=$2
+  as_service_user "$pg_bin/initdb" -D "$dir/data" -U postgres -A trust --no-sync >"$dir/initdb.log"
+  as_service_user "$pg_bin/pg_ctl" -s -w -D "$dir/data" -l "$dir/postgres.log" \
+    -o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$dir -c fsync=off -c max_connections=200" start
+}
+
+stop_postgres() {
+  as_service_user "$pg_bin/pg_ctl" -s -m immediate -D "$1/data" stop
+}
+
+# A new folder that the service user owns. Its name is short: socket paths are limited to 107 bytes.
+service_dir() {
+  local dir
+  dir=$(mktemp -d "${TMPDIR:-/tmp}/lokadb.XXXXXX")
+  if [ "$(id -u)" = 0 ]; then chown postgres: "$dir"; fi
+  echo "$dir"
+}

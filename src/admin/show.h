@@ -1,0 +1,44 @@
+// The SHOW commands of the console: one row each, with its columns and the function that fills it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "admin/result_table.h"
+
+namespace lokadb {
+
+class Pooler;
+
+struct ShowSpec {
+  std::string_view name;
+  std::string_view columns;
+  void (*fill)(Pooler& pooler, ResultTable& table);  // main thread, world stopped
+  bool admin_only;
+};
+
+std::span<const ShowSpec> show_specs();
+// Null: there is no such SHOW. Without case.
+const ShowSpec* find_show(std::string_view name);
+
+// Those about single connections (show_connections.cc), pools and their owners (show_pools.cc), counters
+// (show_stats.cc), and the rest (show.cc).
+void show_clients(Pooler&, ResultTable&);
+void show_servers(Pooler&, ResultTable&);
+void show_sockets(Pooler&, ResultTable&);
+void show_active_sockets(Pooler&, ResultTable&);
+void show_pools(Pooler&, ResultTable&);
+void show_databases(Pooler&, ResultTable&);
+void show_users(Pooler&, ResultTable&);
+void show_lists(Pooler&, ResultTable&);
+void show_stats(Pooler&, ResultTable&);
+void show_stats_totals(Pooler&, ResultTable&);
+void show_stats_averages(Pooler&, ResultTable&);
+void show_totals(Pooler&, ResultTable&);
+
+// Compatible version numbers: what PgBouncer's own tools and monitors look at.
+inline constexpr std::string_view kPgBouncerVersion = "1.25.2";
+// The whole line of --version and SHOW VERSION; static storage.
+std::string_view version_text();
+
+}  // namespace lokadb

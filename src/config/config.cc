@@ -1,0 +1,24 @@
+#include "config/config.h"
+
+#include <algorithm>
+
+namespace lokadb {
+
+namespace {
+
+bool contains(const TextList& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+}  // namespace
+
+bool DatabaseConfig::connects_like(const DatabaseConfig& other) const {
+  return dbname == other.dbname && hosts == other.hosts && port == other.port && user == other.user &&
+         connect_query == other.connect_query && auth_dbname == other.auth_dbname && auth_query == other.auth_query &&
+         load_balance_hosts == other.load_balance_hosts;
+}
+
+bool Config::is_admin(std::string_view user) const { return contains(options.admin_users, user); }
+bool Config::is_stats(std::string_view user) const { return contains(options.stats_users, user); }
+
+}  // namespace lokadb

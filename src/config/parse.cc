@@ -1,0 +1,112 @@
+#include "config/parse.h"
+
+#include <utility>
+
+#include "config/entries.h"
+
+namespace lokadb {
+
+namespace {
+
+enum class Section { None, Pgbouncer, Databases, Users, Peers };
+
+class ConfigBuilder : public IniHandler {
+ public:
+  ConfigBuilder(const std::string& path, const Config* previous) : is_reload_(previous != nullptr) {
+    config_.path = path;
+    config_.options = previous ? previous->options : default_options();
+    if (!previous) config_.options.conffile = path;
+    config_.userlist = previous ? previous->userlist : std::make_shared<const Userlist>();
+  }
+
+  bool section(std::string_view name, Faults& faults) override;
+  bool value(std::string_view key, std::string_view value, Faults& faults) override;
+
+  bool has_main_section() const { return has_main_section_; }
+  Config take() { return std::move(config_); }
+
+ private:
+  bool option(std::string_view key, std::string_view value, Faults& faults);
+  bool database(std::string_view key, std::string_view value, Faults& faults);
+
+  Config config_;
+  Section section_ = Section::None;
+  const bool is_reload_;
+  bool has_main_section_ = false;
+};
+
+bool ConfigBuilder::section(std::string_view name, Faults&) {
+  if (name == "pgbouncer") {
+    section_ = Section::Pgbouncer;
+    has_main_section_ = true;
+    reset_options(config_.options, is_reload_);  // each time: a second header undoes the first one's keys
+  } else if (name == "databases") {
+    section_ = Section::Databases;
+  } else if (name == "users") {
+    section_ = Section::Users;
+  } else if (name == "peers") {
+    section_ = Section::Peers;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ConfigBuilder::value(std::string_view key, std::string_view value, Faults& faults) {
+  switch (section_) {
+    case Section::None:
+      faults.push_back("load_init_file: value without section: " + std::string(key));
+      return false;
+    case Section::Pgbouncer:
+      return option(key, value, faults);
+    case Section::Databases:
+      return database(key, value, faults);
+    case Section::Users: {
+      auto user = parse_user_entry(key, value, faults);
+      if (user) config_.users.insert_or_assign(user->name, *user);
+      return user.has_value();
+    }
+    case Section::Peers: {
+      auto peer = parse_peer_entry(key, value, faults);
+      if (peer) config_.peers.insert_or_assign(peer->id, *peer);
+      return peer.has_value();
+    }
+  }
+  return false;
+}
+
+bool ConfigBuilder::option(std::string_view key, std::string_view value, Faults& faults) {
+  const OptionRow* row = find_option(key);
+  if (!row) {
+    faults.push_back("unknown parameter: pgbouncer/" + std::string(key));
+    return false;
+  }
+  // PgBouncer does not even look at the value then.
+  if (is_reload_ && row->applies == Applies::AtStart) return true;
+  return set_option(config_.options, *row, value, faults);
+}
+
+bool ConfigBuilder::database(std::string_view key, std::string_view value, Faults& faults) {
+  auto entry = parse_database_entry(key, value, faults);
+  if (!entry) return false;
+  if (entry->name == "*")
+    config_.fallback = std::move(*entry);
+  else
+    config_.databases.insert_or_assign(entry->name, *entry);
+  return true;
+}
+
+}  // namespace
+
+std::optional<Config> parse_config(const std::string& path, const IniSource& source, const Config* previous,
+                                   Faults& faults) {
+  ConfigBuilder builder(path, previous);
+  if (!read_ini(path, source, builder, faults)) return std::nullopt;
+  if (!builder.has_main_section()) {
+    faults.emplace_back("main section missing from config file");
+    return std::nullopt;
+  }
+  return builder.take();
+}
+
+}  // namespace lokadb

@@ -1,0 +1,191 @@
+#include "pool/cancel.h"
+
+#include <openssl/crypto.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/log.h"
+#include "pool/pooler.h"
+#include "pool/server_connection.h"
+#include "pool/worker.h"
+
+namespace lokadb {
+
+namespace {
+constexpr std::uint32_t kCancelRequest = 80877102;
+}
+
+// What a client asked for, and its connection, which stays open until the request has been dealt with.
+struct CancelJob::Request {
+  ~Request() {
+    if (fd >= 0) ::close(fd);
+  }
+  int fd = -1;
+  CancelKey key{};
+  std::string log_name;
+  bool logs = true;
+};
+
+void CancelJob::start(ClientSession& requester, Bytes key) {
+  Pooler& pooler = requester.pooler;
+  auto request = std::make_shared<Request>();
+  std::copy_n(key.begin(), request->key.size(), request->key.begin());
+  request->log_name = requester.log_name();
+  request->logs = pooler.options().log_disconnections;
+  request->fd = requester.stream().release();
+  auto index = static_cast<std::size_t>(requester.worker.index);
+  requester.close_silently({});
+  search(pooler, request, pooler.workers.size(), index);
+}
+
+// Asks one worker after the other; the first is the one we are on.
+void CancelJob::search(Pooler& pooler, const std::shared_ptr<Request>& request, std::size_t left, std::size_t index) {
+  ClientSession* client = nullptr;
+  pooler.workers[index]->clients.for_each([&](ClientSession* c) {
+    bool is_logged_in = c->state() >= ClientState::Idle && c->state() <= ClientState::Leaving;
+    if (is_logged_in && CRYPTO_memcmp(c->cancel_key().data(), request->key.data(), request->key.size()) == 0)
+      client = c;
+  });
+  if (client != nullptr) return found(*client, request);
+  if (left <= 1) {
+    if (request->logs) log_line(LogLevel::Log, "%s closing because: failed cancel request", request->log_name.c_str());
+    return;
+  }
+  std::size_t next = (index + 1) % pooler.workers.size();
+  pooler.workers[next]->loop.post([&pooler, request, left, next] { search(pooler, request, left - 1, next); });
+}
+
+void CancelJob::found(ClientSession& client, const std::shared_ptr<Request>& request) {
+  Pooler& pooler = client.pooler;
+  const char* refusal = nullptr;
+  if (client.state() == ClientState::Console) {
+    std::uint64_t console_id = client.id;
+    pooler.run_alone_later([&pooler, console_id] { pooler.console->abandoned(console_id); });
+    refusal = "cancel request for console client";
+  } else if (!client.is_linked()) {
+    refusal = "cancel request for idle client";
+  } else if (client.leg().server->is_setting_parameters()) {
+    refusal = "ignoring cancel request for server that is setting vars";
+  } else if (!client.leg().server->has_outstanding()) {
+    refusal = "cancel request for idle client";
+  }
+  if (refusal != nullptr) {
+    if (request->logs) log_line(LogLevel::Log, "%s closing because: %s", request->log_name.c_str(), refusal);
+    return;
+  }
+  auto* job = new CancelJob(pooler, client.worker, *client.leg().server, client, request);
+  job->try_start();
+}
+
+CancelJob::CancelJob(Pooler& pooler, Worker& worker, ServerConnection& server, ClientSession& client,
+                     std::shared_ptr<Request> request)
+    : pooler_(pooler),
+      worker_(worker),
+      pool_(server.pool),
+      server_(&server),
+      client_id_(client.id),
+      request_(std::move(request)),
+      stream_(*this),
+      born_(worker.loop.now()) {
+  worker.cancels.push_back(this);
+}
+
+bool CancelJob::is_still_wanted() const {
+  return server_ != nullptr && server_->client() != nullptr && server_->client()->id == client_id_ &&
+         server_->has_outstanding();
+}
+
+// False: no slot is free yet. The object may be gone afterwards.
+bool CancelJob::try_start() {
+  if (!is_still_wanted()) {
+    finish("not sending cancel request for client that is now idle");
+    return true;
+  }
+  {
+    std::lock_guard guard(pooler_.lock);
+    int size = pool_.settings.size;
+    if (size > 0 && pool_.server_count + pool_.cancel_count >= 2 * size) return false;
+    ++pool_.cancel_count;
+  }
+  is_waiting_ = false;
+  server_->cancel_started();
+  const SocketAddress& address = server_->address();
+  int fd = socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    finish("cancel connection failed");
+    return true;
+  }
+  if (!address.is_unix()) tune_tcp_socket(fd, pooler_.tcp_tuning());
+  if (connect(fd, address.data(), address.length) < 0 && errno != EINPROGRESS) {
+    ::close(fd);
+    finish("cancel connection failed");
+    return true;
+  }
+  stream_.open(worker_.loop, fd, address.is_unix());
+  return true;
+}
+
+void CancelJob::on_stream_event() {
+  if (!stream_.is_open()) return;
+  if (!is_sent_) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(stream_.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return finish("cancel connection failed");
+    sockaddr_storage peer;
+    socklen_t peer_size = sizeof peer;
+    if (getpeername(stream_.fd(), reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return;
+    // Last look: what comes after the query has ended would meet the client's next one.
+    if (!is_still_wanted() || server_->cancel_key().size() < 8)
+      return finish("not sending cancel request for client that is now idle");
+    ByteBuffer out;
+    out.u32(static_cast<std::uint32_t>(8 + server_->cancel_key().size()));
+    out.u32(kCancelRequest);
+    out.append(server_->cancel_key());
+    is_sent_ = true;
+    stream_.send_copy(out.bytes());
+    return;
+  }
+  std::byte waste[64];
+  while (true) {
+    ReadResult r = stream_.read(waste);
+    if (r.status == ReadStatus::Empty) return;
+    if (r.status != ReadStatus::Data) return finish("successfully sent cancel request");
+  }
+}
+
+void CancelJob::finish(const char* outcome) {
+  if (request_ == nullptr) return;
+  if (request_->logs) log_line(LogLevel::Log, "%s closing because: %s", request_->log_name.c_str(), outcome);
+  request_.reset();
+  stream_.close();
+  worker_.cancels.remove(this);
+  worker_.loop.bury(std::unique_ptr<Buriable>(this));
+  if (is_waiting_) return;
+  {
+    std::lock_guard guard(pooler_.lock);
+    --pool_.cancel_count;
+  }
+  if (server_ != nullptr) server_->cancel_ended();
+  worker_.cancels.for_each([this](CancelJob* job) {
+    if (&job->pool_ == &pool_ && job->is_waiting_) job->try_start();
+  });
+}
+
+void CancelJob::server_gone(ServerConnection& server) {
+  server.worker().cancels.for_each([&server](CancelJob* job) {
+    if (job->server_ == &server) job->server_ = nullptr;
+  });
+}
+
+void CancelJob::tick(Worker& worker, std::int64_t now) {
+  std::int64_t limit = worker.pooler.options().cancel_wait_timeout.count();
+  worker.cancels.for_each([now, limit](CancelJob* job) {
+    if (limit > 0 && now - job->born_ > limit) return job->finish("cancel_wait_timeout");
+    if (job->is_waiting_) job->try_start();
+  });
+}
+
+}  // namespace lokadb

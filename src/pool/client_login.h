@@ -1,0 +1,67 @@
+// The first part of a client's life: TLS, start-up packet, who it is, and the welcome. Gone when the session is Idle.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "auth/client_auth.h"
+#include "pool/client_session.h"
+
+namespace lokadb {
+
+class ClientLogin final : public Buriable {
+ public:
+  explicit ClientLogin(ClientSession& session) : session_(session) {}
+
+  // Handles one packet at the front of `in`; returns its length, 0 if it is not there as a whole yet. May close the
+  // session, or end this object's life (the session then is Idle, Welcome or Console).
+  std::size_t consume(Bytes in);
+
+  bool is_in_handshake() const { return is_in_handshake_; }
+  bool continue_handshake();  // false: needs more bytes, or failed (session closed)
+
+  const char* database_name() const { return database_.empty() ? "(nodb)" : database_.c_str(); }
+  const char* user_name() const { return user_.empty() ? "(nouser)" : user_.c_str(); }
+
+  // The pool's welcome is there.
+  static void send_welcome(ClientSession& session, const Welcome& welcome);
+
+ private:
+  std::size_t consume_first_packet(Bytes in);
+  void answer_ssl(Bytes in);
+  void start_tls();
+  void refuse(const Error& error) { session_.close(error); }
+
+  void handle_startup(Bytes packet);
+  Result<Done> read_parameters(const StartupParameters& startup);
+  Result<Done> set_parameter(std::string_view name, std::string_view value);
+  Result<Done> read_options(std::string_view options);
+  void log_attempt() const;
+  void begin_login();
+  Result<Done> check_limits();
+  bool is_console() const;
+  Result<Done> check_console_access();
+  void begin_auth();
+  void auth_message(Bytes body);
+  void auth_result(Result<AuthStep> step, const ByteBuffer& out);
+  void remember_keys();
+  void logged_in();
+  void open_console();
+  void open_pool();
+
+  ClientSession& session_;
+  bool is_in_handshake_ = false;
+  std::string database_, user_;
+  std::string options_text_;
+  ParameterValues wanted_;
+  bool wants_negotiation_ = false;
+  std::vector<std::string> protocol_options_;
+  bool database_is_known_ = false;
+  bool user_is_known_ = false;
+  bool is_stats_user_ = false;
+  std::unique_ptr<ClientAuth> auth_;
+  std::string secret_;
+};
+
+}  // namespace lokadb

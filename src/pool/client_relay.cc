@@ -1,0 +1,286 @@
+// A client's requests on their way to a server. Only headers are looked at, except for messages that name a prepared
+// statement; everything else goes on from the buffer it was read into.
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "pool/client_session.h"
+#include "pool/pooler.h"
+#include "pool/worker.h"
+
+namespace lokadb {
+
+namespace {
+constexpr std::size_t kMaxNamedParse = 256u << 20;  // held in one piece
+constexpr std::size_t kMaxNames = 65536;            // portal and statement name of one message
+
+// Whole string up to its zero byte at `at` of what is here of a body; nullopt: its end has not come yet.
+std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
+  if (at >= in.size()) return std::nullopt;
+  const void* end = std::memchr(in.data() + at, 0, in.size() - at);
+  if (end == nullptr) return std::nullopt;
+  std::size_t size = static_cast<std::size_t>(static_cast<const std::byte*>(end) - in.data()) - at;
+  return as_text(in.subspan(at, size));
+}
+}  // namespace
+
+ClientSession::Outcome ClientSession::refuse(const Error& error) {
+  close(error);
+  return Outcome::Closed;
+}
+
+ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& used) {
+  switch (head.type) {
+    case 'Q':
+      if (pooler.options().disable_pqexec) return refuse(fatal("PQexec disallowed"));
+      return forward(Request::Query, head, in, used);
+    case 'P':
+      return handle_parse(head, in, used);
+    case 'B':
+      return handle_bind(head, in, used);
+    case 'D':
+      return handle_describe(head, in, used);
+    case 'E':
+      return forward(Request::Execute, head, in, used);
+    case 'S':
+      return forward(Request::Sync, head, in, used);
+    case 'C':
+      return handle_close_message(head, in, used);
+    case 'H':
+      if (!is_linked()) return skip(head, in, used);
+      leg_.server->skip_silent_heads();
+      return pass_on(head, in, used);
+    case 'd':
+      return is_linked() ? pass_on(head, in, used) : skip(head, in, used);
+    case 'c':
+    case 'f':
+      // Late ends of a COPY that has failed long since: nobody waits for them.
+      if (!is_linked()) return skip(head, in, used);
+      if (leg_.server->has_outstanding()) leg_.server->expect(Request::CopyEnd);
+      return pass_on(head, in, used);
+    case 'F':
+      return forward(Request::FunctionCall, head, in, used);
+    case 'X':
+      left_politely_ = true;
+      leave("client close request");
+      return Outcome::Closed;
+    case 'p':
+      return refuse(fatal("client password pkt before startup packet", "unexpected PasswordMessage"));
+    default:
+      return refuse(fatal("unknown pkt", format("unknown pkt 0x%02x", static_cast<unsigned char>(head.type))));
+  }
+}
+
+ClientSession::Outcome ClientSession::with_server() {
+  if (is_linked()) return Outcome::Done;
+  request_time = wall_us();
+  switch (pooler.acquire(*this)) {
+    case Acquired::Linked:
+      return Outcome::Done;
+    case Acquired::Queued:
+      return Outcome::Wait;
+    case Acquired::Refused:
+      return Outcome::Closed;
+  }
+  return Outcome::Closed;
+}
+
+ClientSession::Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std::size_t& used) {
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  leg_.server->expect(request);
+  Outcome outcome = pass_on(head, in, used);
+  if (ends_with_ready(request)) batch_ended(used);
+  return outcome;
+}
+
+ClientSession::Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + head.body;
+  used = std::min(total, in.size());
+  leg_.server->forward(in.first(used));
+  body_left_ = total - used;
+  body_is_dropped_ = false;
+  return Outcome::Done;
+}
+
+ClientSession::Outcome ClientSession::skip(MessageHead head, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + head.body;
+  used = std::min(total, in.size());
+  body_left_ = total - used;
+  body_is_dropped_ = true;
+  return Outcome::Done;
+}
+
+bool ClientSession::rewrites_statements() const {
+  return pool_->settings.mode != PoolMode::Session && pooler.options().max_prepared_statements > 0;
+}
+
+// Sends what a message of the client becomes when a name in it is replaced: a new head, `before`, the name; the rest of
+// the message follows from the client's own bytes. replaced: length of the old name.
+void ClientSession::send_renamed(MessageHead head, std::string_view before, std::string_view name,
+                                 std::size_t replaced) {
+  std::size_t size = kHeaderSize + before.size() + name.size();
+  std::byte* out = worker.loop.arena().allocate(size);
+  out[0] = static_cast<std::byte>(head.type);
+  store_u32(out + 1, static_cast<std::uint32_t>(4 + head.body - replaced + name.size()));
+  std::memcpy(out + kHeaderSize, before.data(), before.size());
+  std::memcpy(out + kHeaderSize + before.size(), name.data(), name.size());
+  leg_.server->forward({out, size});
+}
+
+ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + head.body;
+  auto name = string_at(in.first(std::min(total, in.size())), kHeaderSize);
+  if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
+  if (!name) return refuse(fatal("broken Parse packet"));
+  if (name->empty()) {
+    if (Outcome o = with_server(); o != Outcome::Done) return o;
+    leg_.server->set_unnamed_owner(id);
+    return forward(Request::Parse, head, in, used);
+  }
+  if (!rewrites_statements()) return forward(Request::Parse, head, in, used);
+  if (total > kMaxNamedParse) return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "prepared statement is too large", {}});
+  if (in.size() < total) return Outcome::NeedMore;
+
+  Bytes text = in.subspan(kHeaderSize + name->size() + 1, head.body - name->size() - 1);
+  MessageReader reader(text);
+  reader.cstring();
+  reader.take(reader.u16() * std::size_t{4});
+  if (!reader.finished()) return refuse(fatal("broken Parse packet"));
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+
+  ServerConnection& server = *leg_.server;
+  counters().client_parse_count.add(1);
+  auto undo = std::make_unique<StatementUndo>();
+  undo->client_name = *name;
+  used = total;
+  if (const StatementPtr& there = statements_.find(*name)) {
+    // The server itself shall say that the name is in use, at the right place of the pipeline and with all that an
+    // error means for the transaction.
+    server.ensure_prepared(there);
+    undo->statement = there;
+    const std::string& taken = there->server_name();
+    if (Expected* e = server.expect(Request::Parse, true, std::move(undo))) e->name_is_taken = true;
+    send_renamed(head, {}, taken, name->size());
+    server.forward(in.subspan(kHeaderSize + name->size(), head.body - name->size()));
+    return Outcome::Done;
+  }
+  StatementPtr statement = intern_statement(text);
+  undo->statement = statement;
+  undo->client_added = true;
+  statements_.set(*name, statement);
+  if (server.has_prepared(*statement)) {
+    server.expect(Request::ParsedHere, true, std::move(undo));
+    return Outcome::Done;
+  }
+  server.note_prepared(statement);
+  undo->server_added = true;
+  counters().server_parse_count.add(1);
+  server.expect(Request::Parse, true, std::move(undo));
+  send_renamed(head, {}, statement->server_name(), name->size());
+  server.forward(in.subspan(kHeaderSize + name->size(), head.body - name->size()));
+  return Outcome::Done;
+}
+
+ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + head.body;
+  auto portal = string_at(in.first(std::min(total, in.size())), kHeaderSize);
+  auto name = portal ? string_at(in.first(std::min(total, in.size())), kHeaderSize + portal->size() + 1) : std::nullopt;
+  if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
+  if (!name) return refuse(fatal("broken Bind packet"));
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  ServerConnection& server = *leg_.server;
+  if (name->empty()) {
+    server.forget_unnamed_of_others(id);
+    return forward(Request::Bind, head, in, used);
+  }
+  if (!rewrites_statements()) return forward(Request::Bind, head, in, used);
+  // A name that is not known here is the server's to refuse (or a statement made by SQL PREPARE in this transaction).
+  const StatementPtr& statement = statements_.find(*name);
+  if (!statement) return forward(Request::Bind, head, in, used);
+  counters().bind_count.add(1);
+  server.ensure_prepared(statement);
+  server.expect(Request::Bind);
+  send_renamed(head, as_text(in.subspan(kHeaderSize, portal->size() + 1)), statement->server_name(), name->size());
+  std::size_t names_end = kHeaderSize + portal->size() + 1 + name->size();
+  used = std::min(total, in.size());
+  server.forward(in.subspan(names_end, used - names_end));
+  body_left_ = total - used;
+  body_is_dropped_ = false;
+  return Outcome::Done;
+}
+
+ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + head.body;
+  if (total > kMaxNames) return refuse(fatal("broken Describe packet"));
+  if (in.size() < total) return Outcome::NeedMore;
+  auto name = string_at(in.first(total), kHeaderSize + 1);
+  if (!name) return refuse(fatal("broken Describe packet"));
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  if (static_cast<char>(in[kHeaderSize]) != 'S') return forward(Request::Describe, head, in, used);
+  ServerConnection& server = *leg_.server;
+  if (name->empty()) {
+    server.forget_unnamed_of_others(id);
+    return forward(Request::Describe, head, in, used);
+  }
+  if (!rewrites_statements()) return forward(Request::Describe, head, in, used);
+  const StatementPtr& statement = statements_.find(*name);
+  if (!statement) return forward(Request::Describe, head, in, used);
+  server.ensure_prepared(statement);
+  server.expect(Request::Describe);
+  send_renamed(head, "S", statement->server_name(), name->size());
+  server.forward(in.subspan(total - 1, 1));
+  used = total;
+  return Outcome::Done;
+}
+
+ClientSession::Outcome ClientSession::handle_close_message(MessageHead head, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + head.body;
+  if (total > kMaxNames) return refuse(fatal("broken Close packet"));
+  if (in.size() < total) return Outcome::NeedMore;
+  auto name = string_at(in.first(total), kHeaderSize + 1);
+  if (!name) return refuse(fatal("broken Close packet"));
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  ServerConnection& server = *leg_.server;
+  bool is_ours = static_cast<char>(in[kHeaderSize]) == 'S' && !name->empty() && rewrites_statements();
+  StatementPtr statement = is_ours ? statements_.find(*name) : nullptr;
+  if (!statement) return forward(Request::Close, head, in, used);
+  // The server keeps the statement, for whoever uses the same text next; only the client's name goes.
+  auto undo = std::make_unique<StatementUndo>();
+  undo->client_name = *name;
+  undo->statement = statement;
+  undo->client_removed = true;
+  statements_.remove(*name);
+  server.expect(Request::ClosedHere, true, std::move(undo));
+  used = total;
+  return Outcome::Done;
+}
+
+// ------------------------------------------------------------------ console
+
+ClientSession::Outcome ClientSession::handle_console(MessageHead head, Bytes in, std::size_t& used) {
+  if (console_is_waiting) return Outcome::Wait;
+  if (head.type == 'X') {
+    close_silently("client close request");
+    return Outcome::Closed;
+  }
+  std::size_t total = kHeaderSize + head.body;
+  if (total > kMaxNames) return refuse(fatal("incomplete pkt"));
+  if (in.size() < total) return Outcome::NeedMore;
+  used = total;
+  console_is_waiting = true;
+  std::string body(as_text(in.subspan(kHeaderSize, head.body)));
+  pooler.run_alone_later([p = &pooler, session_id = id, type = head.type, text = std::move(body)] {
+    p->console->message(session_id, type, text);
+  });
+  return Outcome::Done;
+}
+
+void ClientSession::console_answered(const ByteBuffer& out, bool is_done) {
+  stream_.send_copy(out.bytes());
+  if (!is_done) return;
+  console_is_waiting = false;
+  worker.loop.resume_later(*this);
+}
+
+}  // namespace lokadb

@@ -1,0 +1,189 @@
+// One client: start-up and login, then its stream of requests to the servers it is lent.
+//
+// Sources: client_session.cc (life), client_login.cc (start-up and login), client_relay.cc (requests).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "auth/client_auth.h"
+#include "net/address.h"
+#include "net/input.h"
+#include "net/stream.h"
+#include "pool/database.h"
+#include "pool/parameters.h"
+#include "pool/prepared.h"
+#include "pool/server_connection.h"
+#include "pool/states.h"
+#include "proto/message.h"
+#include "proto/startup.h"
+
+namespace lokadb {
+
+class Pooler;
+class Worker;
+struct OwnedTag;
+
+using CancelKey = std::array<std::byte, 8>;
+
+// A server connection that a session is using.
+struct Leg {
+  ServerConnection* server = nullptr;
+};
+
+// Where the client's stream stands, in bytes since login: a batch is a Query, or everything up to Sync or Flush.
+// Marks only; nothing is copied.
+struct BatchMarks {
+  std::uint64_t position = 0;  // of the next byte to be handled
+  std::uint64_t start = 0;     // of the batch that this byte belongs to
+};
+
+class ClientSession final : public StreamOwner,
+                            public Buriable,
+                            public ListHook<OwnedTag>,
+                            public ListHook<WaitTag> {
+ public:
+  ClientSession(Pooler& pooler, Worker& worker, int fd, const SocketAddress& peer);
+  ~ClientSession() override;
+
+  Pooler& pooler;
+  Worker& worker;
+  const std::uint64_t id;
+  Stream& stream() { return stream_; }
+  ClientState state() const { return state_; }
+  bool set_state(ClientEvent event);
+  Leg& leg() { return leg_; }
+
+  // --- life (client_session.cc)
+  void start();
+  // Sends the error (if `tell`) and closes; what was written before goes out first, as far as the peer takes it.
+  void close(const Error& error, bool tell = true);
+  void close_silently(const std::string& reason);
+  // From the pool: a server, or news, for a session that waits. Its worker.
+  void server_given(ServerConnection& server);
+  void parameters_set();          // by the server that was given
+  void server_is_ready(char status);  // ReadyForQuery has been passed on
+  void server_lost(const Error& error);
+  void welcome_arrived();
+  // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.
+  int in_flight = 0;
+  // One of them has arrived: true if the session is still there, else it has been buried now.
+  bool arrived();
+
+  // --- console
+  // Sends an answer of the console; is_done: the next message may be read.
+  void console_answered(const ByteBuffer& out, bool is_done);
+  bool console_is_waiting = false;
+  bool is_console_admin() const { return is_admin_; }
+  bool console_by_same_uid = false;
+
+  // --- what it is
+  Pool* pool() { return pool_; }
+  Database* database() { return database_; }
+  User* user() { return user_; }
+  const SocketAddress& peer() const { return peer_; }
+  int unix_peer_pid() const { return unix_pid_; }
+  const CancelKey& cancel_key() const { return cancel_key_; }
+  const ParameterSetPtr& parameters() const { return parameters_; }
+  void set_parameters(ParameterSetPtr set) { parameters_ = std::move(set); }
+  ClientStatements& statements() { return statements_; }
+  PoolCounters& counters();
+  std::string log_name() const;
+  std::string peer_host() const;  // as logs and SHOW print it
+  int peer_port() const;
+  bool is_linked() const { return leg_.server != nullptr; }
+  // A message of it is half forwarded.
+  bool is_mid_message() const { return body_left_ > 0 && !body_is_dropped_; }
+  bool has_tls() const { return stream_.ssl() != nullptr; }
+
+  std::int64_t connect_time = 0;   // wall clock, for SHOW
+  std::int64_t request_time = 0;
+  std::int64_t wait_started = 0;   // monotonic; 0: does not wait
+  std::int64_t last_packet = 0;    // monotonic
+  std::int64_t born = 0;
+  bool wait_was_notified = false;
+  bool wants_drain = false;        // SUSPEND waits for its buffers
+
+  // Timeouts of this session; its worker.
+  void check_timeouts(std::int64_t now);
+
+  // --- callbacks
+  void on_stream_event() override;
+  void on_send_failed() override;
+  void resume() override;
+
+  void pump();                     // reads and handles what has come
+  void peer_can_take_more();       // the server's backlog has gone out
+
+ private:
+  friend class ClientLogin;
+  std::int64_t query_wait_limit() const;
+  void drop_login();
+  void enter(ClientState next);
+
+  // What to do with the next bytes of the stream.
+  enum class Outcome : std::uint8_t {
+    Done,      // handled; go on
+    NeedMore,  // not enough bytes yet
+    Wait,      // cannot be handled now (no server, or it is being prepared)
+    Closed,    // the session has ended
+  };
+
+  std::size_t consume(Bytes in);
+  Outcome consume_one(Bytes in, std::size_t& used);
+  bool may_read() const;
+  void input_over(ReadStatus how);
+  // The client is going: its server finishes what was asked, or is closed; then the session closes.
+  void leave(const std::string& reason);
+  void release_server();
+  void message_forwarded();
+  void forget_counts();
+
+  // Requests (client_relay.cc)
+  Outcome handle_request(MessageHead head, Bytes in, std::size_t& used);
+  Outcome with_server();
+  Outcome forward(Request request, MessageHead head, Bytes in, std::size_t& used);
+  Outcome pass_on(MessageHead head, Bytes in, std::size_t& used);
+  Outcome skip(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_parse(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_bind(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_describe(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_close_message(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_console(MessageHead head, Bytes in, std::size_t& used);
+  bool rewrites_statements() const;
+  void send_renamed(MessageHead head, std::string_view before, std::string_view name, std::size_t replaced);
+  Outcome refuse(const Error& error);
+  void batch_ended(std::size_t used) { marks_.start = marks_.position + used; }
+
+  ClientState state_ = ClientState::Startup;
+  Stream stream_;
+  SocketAddress peer_;
+  int unix_pid_ = 0;
+
+  Leg leg_;
+  Pool* pool_ = nullptr;
+  Database* database_ = nullptr;
+  User* user_ = nullptr;
+  ParameterSetPtr parameters_;
+  ClientStatements statements_;
+  CancelKey cancel_key_{};
+  BatchMarks marks_;
+
+  Input input_;                    // read, not handled yet
+  std::size_t body_left_ = 0;      // of a message that streams
+  bool body_is_dropped_ = false;
+  bool left_politely_ = false;     // by Terminate: it reads no answers any more
+  bool is_pumping_ = false;
+  bool is_counted_ = false;        // in the counts of its database and user
+  bool is_admin_ = false;
+  bool is_logged_in_ = false;
+  bool nothing_received_ = true;
+
+  std::unique_ptr<class ClientLogin> login_;
+};
+
+}  // namespace lokadb

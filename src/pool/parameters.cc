@@ -1,0 +1,106 @@
+#include "pool/parameters.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "base/text.h"
+
+namespace lokadb {
+
+TrackedNames::TrackedNames(const std::vector<std::string>& extra)
+    : names_{"client_encoding", "DateStyle", "TimeZone", "standard_conforming_strings", "application_name"} {
+  for (const auto& name : extra)
+    if (!index(name)) names_.push_back(name);
+}
+
+std::optional<std::size_t> TrackedNames::index(std::string_view name) const {
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (iequals(names_[i], name)) return i;
+  return std::nullopt;
+}
+
+namespace {
+
+std::string key_of(const ParameterValues& values) {
+  std::string key;
+  for (const auto& v : values) {
+    key += v ? '=' : '-';
+    if (v) key += *v;
+    key += '\0';
+  }
+  return key;
+}
+
+struct InternTable {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::weak_ptr<const ParameterSet>> sets;
+};
+InternTable& table() {
+  static InternTable* t = new InternTable;  // sets may outlive main's objects
+  return *t;
+}
+
+// The last owner lets go: the entry goes, unless somebody has put a new set there meanwhile.
+void forget(const ParameterSet* set) {
+  {
+    std::lock_guard lock(table().mutex);
+    auto it = table().sets.find(key_of(set->values()));
+    if (it != table().sets.end() && it->second.expired()) table().sets.erase(it);
+  }
+  delete set;
+}
+
+// Everything in quotes, quotes doubled; search_path is a list that must stay one.
+void append_value(std::string& sql, std::string_view name, std::string_view value) {
+  if (iequals(name, "search_path")) {
+    sql += value.empty() ? "''" : value;
+    return;
+  }
+  sql += '\'';
+  for (char c : value) {
+    sql += c;
+    if (c == '\'') sql += c;
+  }
+  sql += '\'';
+}
+
+}  // namespace
+
+ParameterSetPtr intern_parameters(ParameterValues values) {
+  std::string key = key_of(values);
+  std::lock_guard lock(table().mutex);
+  auto& slot = table().sets[key];
+  if (auto there = slot.lock()) return there;
+  ParameterSetPtr made(new ParameterSet(std::move(values)), forget);
+  slot = made;
+  return made;
+}
+
+ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, std::string_view value) {
+  if (set->values()[index] == value) return set;
+  ParameterValues values = set->values();
+  values[index] = std::string(value);
+  return intern_parameters(std::move(values));
+}
+
+ParameterSetPtr merge_parameters(const ParameterSet& first, const ParameterSet& second) {
+  ParameterValues values = first.values();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!values[i]) values[i] = second.values()[i];
+  return intern_parameters(std::move(values));
+}
+
+std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& there) {
+  std::string sql;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& want = wanted.values()[i];
+    const auto& have = there.values()[i];
+    if (!want || !have || iequals(*want, *have)) continue;
+    sql += "SET " + names.name(i) + "=";
+    append_value(sql, names.name(i), *want);
+    sql += ';';
+  }
+  return sql;
+}
+
+}  // namespace lokadb

@@ -1,0 +1,57 @@
+// The settings that follow a client from server to server: client_encoding, DateStyle, TimeZone,
+// standard_conforming_strings, application_name and those of track_extra_parameters.
+//
+// A set of values is immutable and interned: equal sets are one object, so that "has this server the client's
+// settings" is a comparison of two pointers in nearly every case.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lokadb {
+
+// The names, fixed at start. Any thread.
+class TrackedNames {
+ public:
+  explicit TrackedNames(const std::vector<std::string>& extra);
+  std::optional<std::size_t> index(std::string_view name) const;  // compares without case
+  const std::string& name(std::size_t i) const { return names_[i]; }
+  std::size_t size() const { return names_.size(); }
+
+  static constexpr std::size_t kClientEncoding = 0, kDateStyle = 1, kTimeZone = 2, kStandardStrings = 3,
+                               kApplicationName = 4;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+using ParameterValues = std::vector<std::optional<std::string>>;  // one per tracked name; nullopt: not known
+
+class ParameterSet {
+ public:
+  explicit ParameterSet(ParameterValues values) : values_(std::move(values)) {}
+  const ParameterValues& values() const { return values_; }
+
+ private:
+  const ParameterValues values_;
+};
+using ParameterSetPtr = std::shared_ptr<const ParameterSet>;
+
+// The one object for these values. Any thread (a short lock).
+ParameterSetPtr intern_parameters(ParameterValues values);
+
+// `set` with one value replaced.
+ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, std::string_view value);
+
+// The values of `first`, and where it has none those of `second`.
+ParameterSetPtr merge_parameters(const ParameterSet& first, const ParameterSet& second);
+
+// "SET name='value';..." for every value that both sides know and that differs (without case), in order; empty if
+// nothing is to be done.
+std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& there);
+
+}  // namespace lokadb

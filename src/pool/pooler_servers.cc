@@ -1,0 +1,347 @@
+// Servers given to clients, taken back, opened and shut: everything that happens under the pool lock.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "pool/client_session.h"
+#include "pool/pooler.h"
+#include "pool/server_connection.h"
+
+namespace lokadb {
+
+namespace {
+constexpr int kScanDepth = 32;  // how far the idle list is searched for a server of the client's own worker
+}
+
+// Looks for an idle server, best first: of this worker, of another one, one that has to be checked before use.
+Pooler::Choice Pooler::choose_idle(Pool& pool, const Worker& worker, std::int64_t now) {
+  const Options& o = options();
+  Choice choice;
+  bool checks = !o.server_check_query.empty();
+  int depth = 0;
+  for (ServerConnection* s = pool.idle.front(); s != nullptr && depth < kScanDepth; s = pool.idle.next(s), ++depth) {
+    if (s->close_needed) continue;  // the janitor's
+    bool is_stale = checks && now - s->idle_since >= o.server_check_delay.count();
+    if (is_stale) {
+      if (choice.stale == nullptr) choice.stale = s;
+    } else if (&s->worker() == &worker) {
+      choice.own = s;
+      return choice;
+    } else if (choice.foreign == nullptr) {
+      choice.foreign = s;
+    }
+  }
+  return choice;
+}
+
+Acquired Pooler::acquire(ClientSession& client) {
+  Pool& pool = *client.pool();
+  ServerConnection* own = nullptr;
+  ServerConnection* foreign = nullptr;
+  ServerConnection* stale = nullptr;
+  std::int64_t now = client.worker.loop.now();
+  Error refusal;
+  bool is_refused = false;
+  {
+    std::lock_guard guard(lock);
+    if (shutdown_mode == ShutdownMode::WaitForServers) {
+      refusal = fatal("server shutting down");
+      is_refused = true;
+    } else if (may_serve(pool) && pool.waiters.empty()) {
+      Choice choice = choose_idle(pool, client.worker, now);
+      if (choice.own != nullptr) {
+        own = choice.own;
+        pool.idle.remove(own);
+      } else if (choice.foreign != nullptr) {
+        foreign = choice.foreign;
+        pool.idle.remove(foreign);
+        foreign->set_state(ServerEvent::Sent);
+        ++client.in_flight;
+      } else if (choice.stale != nullptr) {
+        stale = choice.stale;
+        pool.idle.remove(stale);
+        stale->set_state(ServerEvent::TestStarted);
+        ++pool.testing_count;
+      }
+    }
+    if (!is_refused && own == nullptr && foreign == nullptr) {
+      if (login_keeps_failing(pool, now)) {
+        refusal = fatal("server login has been failing, cached error: " + pool.last_login_error +
+                        " (server_login_retry)");
+        refusal.state = SqlState(pool.last_login_state);
+        is_refused = true;
+      } else {
+        pool.waiters.push_back(&client);
+      }
+    }
+  }
+  if (is_refused) {
+    client.close(refusal);
+    return Acquired::Refused;
+  }
+  if (own != nullptr) {
+    client.server_given(*own);
+    return client.state() == ClientState::Active      ? Acquired::Linked
+           : client.state() == ClientState::Preparing ? Acquired::Queued
+                                                      : Acquired::Refused;
+  }
+  client.wait_started = now;
+  client.wait_was_notified = false;
+  client.set_state(ClientEvent::ServerAsked);
+  if (foreign != nullptr) {
+    Worker& there = foreign->worker();
+    there.loop.post([this, foreign, &client] {
+      foreign->leave_worker();
+      send_to(*foreign, client);
+    });
+    return Acquired::Queued;
+  }
+  if (stale != nullptr) {
+    if (&stale->worker() == &client.worker)
+      stale->test_before_use();
+    else
+      stale->worker().loop.post([stale] { stale->test_before_use(); });
+    return client.state() == ClientState::Closed ? Acquired::Refused : Acquired::Queued;
+  }
+  launch_if_wanted(pool, client.worker);
+  return client.state() == ClientState::Closed ? Acquired::Refused : Acquired::Queued;
+}
+
+bool Pooler::may_serve(const Pool& pool) const { return pause_mode == PauseMode::None && !pool.database.is_paused; }
+
+bool Pooler::login_keeps_failing(const Pool& pool, std::int64_t now) const {
+  return !pool.last_login_error.empty() && pool.last_connect_failed != 0 && pool.server_count == 0 &&
+         now - pool.last_connect_failed < options().server_login_retry.count();
+}
+
+// The server belongs to no worker now; the client's worker takes it.
+void Pooler::send_to(ServerConnection& server, ClientSession& client) {
+  Worker& here = client.worker;
+  here.loop.post([this, &server, &client, &here] {
+    server.join_worker(here);
+    if (client.arrived() && client.state() == ClientState::Waiting) return client.server_given(server);
+    server.set_state(ServerEvent::Returned);
+    release(server);
+  });
+}
+
+void Pooler::release(ServerConnection& server) {
+  Pool& pool = server.pool;
+  ClientSession* next = nullptr;
+  const char* reason = nullptr;
+  std::int64_t now = server.worker().loop.now();
+  bool is_foreign = false;
+  bool more_wait = false;
+  {
+    std::lock_guard guard(lock);
+    switch (server.state()) {
+      case ServerState::Login:
+        server.set_state(ServerEvent::LoggedIn);
+        break;
+      case ServerState::Testing:
+        server.set_state(ServerEvent::TestPassed);
+        if (pool.testing_count > 0) --pool.testing_count;
+        break;
+      case ServerState::Active:
+      case ServerState::BeingCanceled:
+        server.set_state(ServerEvent::Released);
+        break;
+      default:
+        break;
+    }
+    server.idle_since = now;
+    if (pause_mode == PauseMode::Paused || pool.database.is_paused)
+      reason = "pause mode";
+    else
+      reason = server.has_served() ? server.reason_to_close(now) : nullptr;
+    if (reason == nullptr) {
+      next = may_serve(pool) ? pool.waiters.pop_front() : nullptr;
+      if (next == nullptr) {
+        put_idle(server);
+      } else if (&next->worker != &server.worker()) {
+        is_foreign = true;
+        server.set_state(ServerEvent::Sent);
+        ++next->in_flight;
+      }
+      more_wait = !pool.waiters.empty();
+    } else if (reason == std::string_view("server lifetime over")) {
+      pool.last_lifetime_close = now;
+    }
+  }
+  if (reason != nullptr) return server.close(reason);
+  Worker& here = server.worker();
+  if (next != nullptr && is_foreign) {
+    server.leave_worker();
+    send_to(server, *next);
+  } else if (next != nullptr) {
+    next->server_given(server);
+  }
+  if (more_wait) launch_if_wanted(pool, here);
+}
+
+void Pooler::put_idle(ServerConnection& server) {
+  if (options().server_round_robin)
+    server.pool.idle.push_back(&server);
+  else
+    server.pool.idle.push_front(&server);
+}
+
+// ------------------------------------------------------------------ opening
+
+// [lock] held. Whether the pool needs one more server connection for those who wait.
+bool Pooler::is_wanted(const Pool& pool) const {
+  std::size_t waiting = pool.waiters.size() + (pool.welcome ? 0 : pool.newcomers.size());
+  return waiting > static_cast<std::size_t>(pool.testing_count);
+}
+
+Pooler::Launch Pooler::may_launch(Pool& pool, std::int64_t now, bool for_minimum) {
+  if (pool.login_running || !may_serve(pool) || pool.database.is_console) return Launch::No;
+  if (pool.last_connect_failed != 0 && now - pool.last_connect_failed < options().server_login_retry.count())
+    return Launch::No;
+  const PoolSettings& s = pool.settings;
+  if (s.size > 0 && pool.server_count >= s.size) {
+    std::int64_t patience = options().reserve_pool_timeout.count();
+    ClientSession* first = pool.waiters.front();
+    bool may_use_reserve = s.reserve > 0 && patience > 0 && first != nullptr && first->wait_started != 0 &&
+                           now - first->wait_started >= patience && pool.server_count < s.size + s.reserve;
+    if (!may_use_reserve) return Launch::No;
+    log_line(LogLevel::Warning, "C-%p: %s/%s taking connection from reserve_pool", static_cast<void*>(first),
+             pool.database.name.c_str(), pool.user.name.c_str());
+  }
+  if (s.max_db_connections > 0 && pool.database.server_count >= s.max_db_connections)
+    return for_minimum ? Launch::No : Launch::EvictOfDatabase;
+  if (s.max_user_connections > 0 && pool.user.server_count >= s.max_user_connections)
+    return for_minimum ? Launch::No : Launch::EvictOfUser;
+  return Launch::Yes;
+}
+
+// [lock] held. The longest idle server of the same database or user, taken off its list.
+ServerConnection* Pooler::take_victim(Pool& pool, Launch why) {
+  ServerConnection* victim = nullptr;
+  for_each_pool([&](Pool& other) {
+    bool is_related = why == Launch::EvictOfDatabase ? &other.database == &pool.database : &other.user == &pool.user;
+    if (!is_related) return;
+    other.idle.for_each([&](ServerConnection* s) {
+      if (victim == nullptr || s->idle_since < victim->idle_since) victim = s;
+    });
+  });
+  if (victim != nullptr) victim->pool.idle.remove(victim);
+  return victim;
+}
+
+void Pooler::launch_if_wanted(Pool& pool, Worker& worker) {
+  ServerConnection* made = nullptr;
+  ServerConnection* victim = nullptr;
+  {
+    std::lock_guard guard(lock);
+    if (!is_wanted(pool)) return;
+    Launch launch = may_launch(pool, worker.loop.now(), false);
+    if (launch == Launch::No) return;
+    if (launch == Launch::Yes)
+      made = new_server(pool, worker);
+    else
+      victim = take_victim(pool, launch);
+  }
+  if (made != nullptr) return made->start_login();
+  if (victim == nullptr) return;
+  // Its close frees a place; then we look again.
+  auto evict = [this, victim, &pool, &worker] {
+    Worker& there = victim->worker();
+    victim->close("evicted");
+    launch_if_wanted(pool, there);
+  };
+  if (&victim->worker() == &worker)
+    evict();
+  else
+    victim->worker().loop.post(evict);
+}
+
+void Pooler::fill_to_minimum(Pool& pool, Worker& worker) {
+  ServerConnection* made = nullptr;
+  {
+    std::lock_guard guard(lock);
+    bool in_use = pool.client_count > 0 || pool.server_count > 0 || pool.database.config->user.has_value();
+    if (!in_use || pool.server_count >= pool.settings.min_size) return;
+    if (may_launch(pool, worker.loop.now(), true) != Launch::Yes) return;
+    made = new_server(pool, worker);
+  }
+  made->start_login();
+}
+
+// [lock] held.
+ServerConnection* Pooler::new_server(Pool& pool, Worker& worker) {
+  pool.login_running = true;
+  ++pool.server_count;
+  ++pool.database.server_count;
+  ++pool.user.server_count;
+  return new ServerConnection(*this, pool, worker);
+}
+
+void Pooler::forget_server(ServerConnection& server) {
+  Pool& pool = server.pool;
+  --pool.server_count;
+  --pool.database.server_count;
+  --pool.user.server_count;
+  if (server.state() == ServerState::Login) pool.login_running = false;
+  if (server.state() == ServerState::Testing && pool.testing_count > 0) --pool.testing_count;
+}
+
+void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome> welcome) {
+  Pool& pool = server.pool;
+  {
+    std::lock_guard guard(lock);
+    pool.login_running = false;
+    pool.last_connect_failed = 0;
+    pool.last_login_error.clear();
+    if (!pool.welcome && !server.close_needed) pool.welcome = std::move(welcome);
+    while (ClientSession* client = pool.welcome ? pool.newcomers.pop_front() : nullptr) {
+      ++client->in_flight;
+      client->worker.loop.post([client] {
+        if (client->arrived()) client->welcome_arrived();
+      });
+    }
+    if (server.state() == ServerState::Login) server.set_state(ServerEvent::LoggedIn);
+  }
+  server.release();
+}
+
+void Pooler::login_failed(ServerConnection& server, const Error* refusal) {
+  Pool& pool = server.pool;
+  std::lock_guard guard(lock);
+  pool.last_connect_failed = server.worker().loop.now();
+  if (pool.database.config->load_balance_hosts == LoadBalanceHosts::Disable) ++pool.next_host;
+  if (refusal == nullptr) return;
+  pool.last_login_error = refusal->to_client;
+  pool.last_login_state = refusal->state.text();
+  // While others of the pool work, who waits may still be served.
+  if (pool.server_count > 1 && pool.welcome) return;
+  auto tell = [&](List<ClientSession, WaitTag>& list) {
+    while (ClientSession* client = list.pop_front()) {
+      ++client->in_flight;
+      client->worker.loop.post([client, error = *refusal] {
+        if (client->arrived()) client->close(error);
+      });
+    }
+  };
+  tell(pool.waiters);
+  tell(pool.newcomers);
+}
+
+// After a pause: idle servers go to those who wait.
+void Pooler::kick(Pool& pool) {
+  while (true) {
+    ServerConnection* server = nullptr;
+    {
+      std::lock_guard guard(lock);
+      if (!may_serve(pool) || pool.waiters.empty()) break;
+      server = pool.idle.pop_front();
+      if (server == nullptr) break;
+    }
+    Worker& there = server->worker();
+    there.loop.post([this, server] { release(*server); });
+  }
+  Worker& main = main_worker();
+  launch_if_wanted(pool, main);
+}
+
+}  // namespace lokadb

@@ -1,0 +1,89 @@
+// What a server still owes: for every request sent to it, in order, the answer that will come and who gets it.
+// A connection is free for somebody else only when this queue is empty: the one gate for reuse.
+//
+// Source of the answering rules: PostgreSQL manual, "Message Flow" (Simple Query, Extended Query, COPY, Pipelining).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pool/prepared.h"
+
+namespace lokadb {
+
+enum class Request : std::uint8_t {
+  Query,         // ... ReadyForQuery
+  FunctionCall,  // ... ReadyForQuery
+  Parse,         // ParseComplete
+  Bind,          // BindComplete
+  Describe,      // RowDescription or NoData (ParameterDescription before it)
+  Execute,       // CommandComplete, EmptyQueryResponse or PortalSuspended
+  Close,         // CloseComplete
+  Sync,          // ReadyForQuery
+  CopyEnd,       // nothing: the place of CopyDone or CopyFail in the stream
+  ParsedHere,    // not sent: the server has the statement; ParseComplete is given here, in its place
+  ClosedHere,    // not sent: CloseComplete is given here, in its place
+};
+
+// Not sent to the server, or not answered by it.
+constexpr bool is_silent(Request r) {
+  return r == Request::CopyEnd || r == Request::ParsedHere || r == Request::ClosedHere;
+}
+constexpr bool ends_with_ready(Request r) {
+  return r == Request::Query || r == Request::FunctionCall || r == Request::Sync;
+}
+
+// How to take back what was noted when a Parse or Close was sent, if the server skips it after an error.
+struct StatementUndo {
+  std::string client_name;   // empty: the client's names are not concerned
+  StatementPtr statement;
+  bool client_added = false;    // the name was given to the statement
+  bool client_removed = false;  // the name was taken away
+  bool server_added = false;    // noted as known to the server
+  bool server_removed = false;  // noted as forgotten by the server
+};
+
+struct Expected {
+  Request request;
+  bool for_client = true;       // else: our own, nobody sees the answer
+  bool name_is_taken = false;   // a Parse that must fail with 42P05; its text names the client's statement
+  std::unique_ptr<StatementUndo> undo;
+};
+
+// A ring; allocates only when it grows.
+class ReplyQueue {
+ public:
+  bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
+  Expected& front() { return ring_[head_]; }
+  Expected& at(std::size_t i) { return ring_[(head_ + i) & (ring_.size() - 1)]; }
+  void push(Request request, bool for_client, std::unique_ptr<StatementUndo> undo = nullptr) {
+    if (count_ == ring_.size()) grow();
+    Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
+    e.request = request;
+    e.for_client = for_client;
+    e.name_is_taken = false;
+    e.undo = std::move(undo);
+    ++count_;
+  }
+  Expected& back() { return at(count_ - 1); }
+  const Expected& back() const { return ring_[(head_ + count_ - 1) & (ring_.size() - 1)]; }
+  void pop() {
+    ring_[head_].undo.reset();
+    head_ = (head_ + 1) & (ring_.size() - 1);
+    --count_;
+  }
+  void remove(std::size_t i);
+  void clear();
+
+ private:
+  void grow();
+  std::vector<Expected> ring_;  // size 0 or a power of two
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace lokadb

@@ -1,0 +1,259 @@
+#include "pool/server_connection.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "pool/cancel.h"
+#include "pool/client_session.h"
+#include "pool/pooler.h"
+#include "pool/worker.h"
+
+namespace lokadb {
+
+ServerConnection::ServerConnection(Pooler& p, Pool& its_pool, Worker& w)
+    : pooler(p), pool(its_pool), id(p.next_id()), worker_(&w), stream_(*this) {
+  born = w.loop.now();
+  connect_time = wall_us();
+  request_time = connect_time;
+  parameters_ = intern_parameters(ParameterValues(p.tracked.size()));
+  w.servers.push_back(this);
+}
+
+ServerConnection::~ServerConnection() = default;
+
+std::string ServerConnection::log_name() const {
+  return format("S-%p: %s/%s@%s", static_cast<const void*>(this), pool.database.name.c_str(), pool.user.name.c_str(),
+                address_.empty() ? host_.c_str() : transport_text().c_str());
+}
+
+std::string ServerConnection::transport_text() const {
+  if (address_.is_unix()) return format("unix:%d", pool.database.config->port);
+  return to_text(address_);
+}
+
+bool ServerConnection::set_state(ServerEvent event) {
+  ServerState from = state();
+  auto next = next_state(from, event);
+  if (!next) {
+    log_line(LogLevel::Error, "%s: no way from %s by event %d", log_name().c_str(), name_of(from).data(),
+             static_cast<int>(event));
+    return false;
+  }
+  state_.store(*next, std::memory_order_relaxed);
+  return true;
+}
+
+bool ServerConnection::is_clean() const {
+  return state() == ServerState::Active && !is_busy_ && replies_.empty() && status_ == 'I' &&
+         body_left_ == 0 && step_ == Step::None;
+}
+
+void ServerConnection::close_with(const Error& error) {
+  if (state() == ServerState::Closed) return;
+  {
+    std::lock_guard guard(pooler.lock);
+    if (ListHook<IdleTag>::is_linked()) pool.idle.remove(this);
+    pooler.forget_server(*this);
+    set_state(ServerEvent::Closed);
+  }
+  if (pooler.options().log_disconnections)
+    log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), error.log_text().c_str(),
+             static_cast<long long>((worker_->loop.now() - born) / 1000000));
+  if (stream_.is_open() && !stream_.is_broken() && login_step_ == LoginStep::Messages) {
+    static constexpr char kTerminate[] = {'X', 0, 0, 0, 4};
+    // Half a message may be on its way; then only the end of the connection says it all.
+    if (client_ == nullptr || !client_->is_mid_message()) stream_.send(as_bytes({kTerminate, sizeof kTerminate}));
+    stream_.flush();
+  }
+  // The client's error comes after what the server has said, so the client is told before the leg is cut.
+  ClientSession* lost_by = client_;
+  client_ = nullptr;
+  if (lost_by != nullptr) lost_by->server_lost(error);
+  CancelJob::server_gone(*this);
+  dns_.cancel();
+  stream_.close();
+  worker_->loop.forget(*this);
+  worker_->servers.remove(this);
+  worker_->loop.bury(std::unique_ptr<Buriable>(this));
+  // A slot is free now.
+  pooler.launch_if_wanted(pool, *worker_);
+}
+
+void ServerConnection::close(const std::string& reason) { close_with(fatal(reason)); }
+
+void ServerConnection::link(ClientSession& client) {
+  if (!set_state(ServerEvent::Linked)) return close("illegal state");
+  client_ = &client;
+  has_served_ = true;
+  request_time = wall_us();
+}
+
+void ServerConnection::client_left() {
+  bool clean = is_clean();
+  bool owes_nothing = replies_.empty() && !is_busy_;
+  client_ = nullptr;
+  if (clean) return give_back();
+  if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
+  close(owes_nothing ? "client disconnect while server was not ready" : "client disconnected with query in progress");
+}
+
+void ServerConnection::give_back() {
+  if (is_consuming_) {
+    due_ = Due::GiveBack;
+    return;
+  }
+  due_ = Due::None;
+  if (cancels_ > 0) {
+    if (!set_state(ServerEvent::CancelAwaited)) close("illegal state");
+    return;
+  }
+  const Options& o = pooler.options();
+  bool reset = o.server_reset_query_always || pool.settings.mode == PoolMode::Session;
+  if (!reset || o.server_reset_query.empty() || close_needed) return pooler.release(*this);
+  if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
+  start_step(Step::ResetQuery, o.server_reset_query);
+}
+
+void ServerConnection::release() {
+  if (is_consuming_) {
+    due_ = Due::Release;
+    return;
+  }
+  due_ = Due::None;
+  pooler.release(*this);
+}
+
+bool ServerConnection::set_parameters_for(ClientSession& client) {
+  std::string sql = set_statements(pooler.tracked, *client.parameters(), *parameters_);
+  if (sql.empty()) {
+    client.set_parameters(merge_parameters(*parameters_, *client.parameters()));
+    return false;
+  }
+  log_line(LogLevel::Debug, "%s varcache_apply: %s", log_name().c_str(), sql.c_str());
+  start_step(Step::SetParameters, sql);
+  return true;
+}
+
+void ServerConnection::cancel_ended() {
+  // The cancel signal, if it came after the query, has met an idle backend, which ignores it.
+  if (--cancels_ == 0 && state() == ServerState::BeingCanceled) give_back();
+}
+
+void ServerConnection::test_before_use() {
+  const std::string& query = pooler.options().server_check_query;
+  start_step(Step::CheckQuery, query == "<empty>" ? std::string() : query);
+}
+
+void ServerConnection::leave_worker() {
+  stream_.detach();
+  worker_->loop.forget(*this);
+  worker_->servers.remove(this);
+}
+
+void ServerConnection::join_worker(Worker& worker) {
+  worker_ = &worker;
+  worker.servers.push_back(this);
+  stream_.attach(worker.loop);
+}
+
+void ServerConnection::start_step(Step step, const std::string& sql) {
+  step_ = step;
+  step_failed_ = false;
+  ByteBuffer out;
+  write_query(out, sql);
+  expect(Request::Query, false);
+  stream_.send_copy(out.bytes());
+}
+
+void ServerConnection::step_finished() {
+  Step step = step_;
+  step_ = Step::None;
+  switch (step) {
+    case Step::None:
+      return;
+    case Step::SetParameters:
+      if (step_failed_) {
+        log_line(LogLevel::Error, "varcache_apply failed: %s", step_error_.log_text().c_str());
+        return close("invalid server parameter");
+      }
+      if (client_ == nullptr) return;
+      // From now on in the server's spelling, so that the same SET is not sent again and again.
+      client_->set_parameters(merge_parameters(*parameters_, *client_->parameters()));
+      return client_->parameters_set();
+    case Step::ConnectQuery:
+      if (step_failed_)
+        log_line(LogLevel::Error, "%s: error while executing exec_on_query: %s", log_name().c_str(),
+                 step_error_.log_text().c_str());
+      pooler.login_done(*this, make_welcome());
+      reported_.reset();
+      return;
+    case Step::CheckQuery:
+      if (step_failed_ || status_ != 'I') return close("test query failed");
+      break;
+    case Step::ResetQuery:
+      if (step_failed_ || status_ != 'I') return close("reset query failed");
+      break;
+  }
+  if (close_needed) return close("close_needed");
+  release();
+}
+
+void ServerConnection::on_send_failed() {
+  // What the server said before it went (its last error) may still be there to be read.
+  stream_.is_readable() ? worker_->loop.resume_later(*this) : close("server connection closed");
+}
+
+void ServerConnection::resume() { pump(); }
+
+void ServerConnection::on_stream_event() {
+  if (state() == ServerState::Moving) return;  // the next worker looks at it
+  if (state() == ServerState::Closed) return;
+  if (login_step_ != LoginStep::Messages) {
+    switch (login_step_) {
+      case LoginStep::Connecting:
+        return connected();
+      case LoginStep::SslAnswer:
+        return read_ssl_answer();
+      case LoginStep::SslHandshake:
+        return continue_handshake();
+      default:
+        return;
+    }
+  }
+  // The server takes bytes again: the client that feeds it may go on.
+  if (client_ != nullptr && !stream_.is_blocked()) client_->peer_can_take_more();
+  if (state() != ServerState::Closed) pump();
+}
+
+void ServerConnection::pump() {
+  bool was_idle = state() == ServerState::Idle;
+  if (was_idle) {
+    // Off the list while we look, so that no other worker takes it meanwhile.
+    std::lock_guard guard(pooler.lock);
+    if (!ListHook<IdleTag>::is_linked()) return;
+    pool.idle.remove(this);
+  }
+  read_while_possible();
+  if (was_idle && state() == ServerState::Idle) pooler.release(*this);
+}
+
+void ServerConnection::read_while_possible() {
+  int turns = pooler.options().sbuf_loopcnt;
+  for (int i = 0; turns <= 0 || i < turns; ++i) {
+    if (client_ != nullptr && client_->stream().is_blocked()) return;
+    ReadResult r = input_.read(stream_, worker_->loop, [this](Bytes in) { return consume(in); });
+    if (state() == ServerState::Closed) return;
+    if (r.status == ReadStatus::Empty) return;
+    if (r.status != ReadStatus::Data) return connection_lost();
+    worker_->loop.flush();
+    if (state() == ServerState::Closed || state() == ServerState::Moving || !stream_.is_readable()) return;
+  }
+  worker_->loop.resume_later(*this);
+}
+
+void ServerConnection::connection_lost() {
+  if (state() == ServerState::Login) return could_not_connect("server conn crashed?");
+  close("server conn crashed?");
+}
+
+}  // namespace lokadb

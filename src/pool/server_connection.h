@@ -1,0 +1,220 @@
+// One connection to a PostgreSQL server: its login, what it still owes, and the relay of its answers to the client
+// it serves. Lives on one worker at a time; given from one to another only while free (ServerState::Moving).
+//
+// Sources: server_connection.cc (life), server_login.cc (connecting), server_relay.cc (answers), server_send.cc
+// (requests).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "auth/server_auth.h"
+#include "net/address.h"
+#include "net/dns.h"
+#include "net/input.h"
+#include "net/stream.h"
+#include "pool/database.h"
+#include "pool/parameters.h"
+#include "pool/prepared.h"
+#include "pool/replies.h"
+#include "pool/states.h"
+#include "proto/message.h"
+
+namespace lokadb {
+
+class Pooler;
+class Worker;
+struct OwnedTag;
+
+class ServerConnection final : public StreamOwner,
+                               public Buriable,
+                               public ListHook<OwnedTag>,
+                               public ListHook<IdleTag> {
+ public:
+  ServerConnection(Pooler& pooler, Pool& pool, Worker& worker);
+  ~ServerConnection() override;
+
+  Pooler& pooler;
+  Pool& pool;
+  const std::uint64_t id;
+  Worker& worker() { return *worker_; }
+  Stream& stream() { return stream_; }
+  ServerState state() const { return state_.load(std::memory_order_relaxed); }
+  bool set_state(ServerEvent event);  // false: not a legal move (logged; the caller closes)
+  ClientSession* client() { return client_; }
+
+  // --- life (server_connection.cc)
+  void start_login();
+  // Closes the socket and gives up every role; the object dies at the end of the turn. `reason` goes to the log and,
+  // if a client is linked, to that client. With `client_is_told` the client has had its error already.
+  void close(const std::string& reason);
+  void close_with(const Error& error);
+  void link(ClientSession& client);
+  void unlink() { client_ = nullptr; }
+  // Starts setting the tracked parameters that differ from the client's; false: none does.
+  bool set_parameters_for(ClientSession& client);
+  // The client has gone: goes on alone with what was asked (Leaving), or closes.
+  void client_left();
+  // Free for another: runs a reset query first where one is due, then goes back to the pool. Both wait until all that
+  // was read together with the last answer has been looked at, so that nothing of it meets the next client.
+  void give_back();
+  void release();
+  void test_before_use();
+  void leave_worker();
+  void join_worker(Worker& worker);
+  void mark_obsolete() { close_needed = true; }
+
+  // --- requests (server_send.cc): what the client session forwards. Each notes the answer to come.
+  // Null: the server ignores this request (it skips to the next Sync), and what it would have changed is undone.
+  Expected* expect(Request request, bool for_client = true, std::unique_ptr<StatementUndo> undo = nullptr);
+  void forward(Bytes bytes) { stream_.send(bytes); }
+  // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
+  void ensure_prepared(const StatementPtr& statement);
+  void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
+  bool has_prepared(const PreparedStatement& statement) const { return statements_.has(statement); }
+  // Gives the client the answers that are given here, and not by the server, as far as no others stand before them.
+  void skip_silent_heads();
+  // Who sent the unnamed statement that the server has; others must not run it.
+  void set_unnamed_owner(std::uint64_t client_id) { unnamed_owner_ = client_id; }
+  void forget_unnamed_of_others(std::uint64_t client_id);
+  bool is_copying_in() const { return copy_in_; }
+  // What was sent so far ends by itself with a ReadyForQuery, so the client need not be there for it.
+  bool can_finish_alone() const;
+
+  // --- what it is
+  const SocketAddress& address() const { return address_; }
+  std::uint32_t backend_pid() const { return backend_pid_; }
+  const std::vector<std::byte>& cancel_key() const { return cancel_key_; }  // pid and secret as they came
+  const ParameterSetPtr& parameters() const { return parameters_; }
+  std::size_t prepared_count() const { return statements_.size(); }
+  std::string log_name() const;
+  // Nothing outstanding, not in a transaction, nothing half sent: fit for another client.
+  bool is_clean() const;
+  bool is_setting_parameters() const { return step_ == Step::SetParameters; }
+  // Has been used since its login.
+  bool has_served() const { return has_served_; }
+  bool has_outstanding() const { return is_busy_; }
+  bool owes_answers() const { return !replies_.empty(); }
+  char transaction_status() const { return status_; }
+
+  // Cancels on their way to this server; it is not given to anybody else before they have ended.
+  void cancel_started() { ++cancels_; }
+  void cancel_ended();
+  int cancels() const { return cancels_; }
+
+  bool close_needed = false;     // [world] obsolete: close at the next chance
+  std::int64_t connect_time = 0;    // wall clock, for SHOW
+  std::int64_t request_time = 0;    // wall clock of the last request
+  std::int64_t born = 0;            // monotonic, as the rest
+  std::int64_t idle_since = 0;
+  std::int64_t query_started = 0;   // 0: no request running
+  std::int64_t xact_started = 0;    // 0: not in a transaction
+  std::int64_t last_answer = 0;
+
+  // Timeouts of this connection; its worker.
+  void check_timeouts(std::int64_t now);
+  // Why it cannot be given to another client; null: it can.
+  const char* reason_to_close(std::int64_t now) const;
+
+  // --- callbacks
+  void on_stream_event() override;
+  void on_send_failed() override;
+  void resume() override;
+
+  void pump();  // reads and handles what has come
+
+ private:
+  enum class LoginStep : std::uint8_t { Resolving, Connecting, SslAnswer, SslHandshake, Messages };
+  enum class Step : std::uint8_t { None, SetParameters, ConnectQuery, CheckQuery, ResetQuery };  // a query of our own
+
+  // login
+  void connect_to(const SocketAddress& address);
+  void connected();
+  void log_connected();
+  void read_ssl_answer();
+  void continue_handshake();
+  void send_startup();
+  bool handle_login_message(char type, Bytes body);
+  bool handle_auth_request(Bytes body);
+  void login_message_refused(Bytes body);
+  void login_complete();
+  void could_not_connect(const std::string& reason);
+  ServerCredentials credentials();
+  std::shared_ptr<const Welcome> make_welcome() const;
+
+  void check_idle(std::int64_t now);
+  void check_active(std::int64_t now);
+  void read_while_possible();
+  void connection_lost();
+
+  // relay
+  std::size_t consume(Bytes in);
+  std::size_t consume_login(Bytes in);
+  std::size_t consume_messages(Bytes in);
+  bool handle_message(char type, std::uint32_t body_size, Bytes in, std::size_t& used);
+  bool stream_out(Bytes in, std::size_t total, bool to_client, std::size_t& used);
+  bool handle_completion(Request expected, Bytes in, std::size_t total, std::size_t& used);
+  bool handle_error(Bytes in, std::size_t total, std::size_t& used);
+  bool handle_command_complete(Bytes in, std::size_t total, std::size_t& used);
+  bool handle_parameter_status(Bytes in, std::size_t total, std::size_t& used);
+  bool handle_ready(Bytes in, std::size_t total, std::size_t& used);
+  bool unexpected(char type);
+  void after_ready(char status);
+  void undo_from(std::size_t first, std::size_t end);
+  void undo(StatementUndo& undo);
+  void drop_skipped_syncs(bool after_error);
+  void after_error();
+  void send_error_renamed(Bytes message);
+  void step_finished();
+  void start_step(Step step, const std::string& sql);
+  bool front_is_for_client();
+  void note_parameter(std::string_view name, std::string_view value);
+  std::string transport_text() const;
+
+  std::atomic<ServerState> state_{ServerState::Login};
+  Worker* worker_;
+  Stream stream_;
+  ClientSession* client_ = nullptr;
+
+  // Input that is not a whole message yet, and how much of a message that streams is still to come.
+  Input input_;
+  std::size_t body_left_ = 0;
+  bool body_to_client_ = false;
+
+  // Accounting
+  ReplyQueue replies_;
+  char status_ = 'I';              // of the last ReadyForQuery
+  bool is_busy_ = false;           // something was sent after the last ReadyForQuery that left nothing open
+  bool skips_until_sync_ = false;  // the server ignores what comes, up to a Sync
+  bool copy_in_ = false;
+  bool tainted_ = false;           // state we do not fully know: never reused
+  bool leaves_state_ = false;      // SQL PREPARE, LISTEN: not for another client
+  int extra_ready_ = 0;            // ReadyForQuery that may come or not, after a failed COPY
+  std::uint64_t unnamed_owner_ = 0;
+  bool step_failed_ = false;
+  enum class Due : std::uint8_t { None, GiveBack, Release };
+  Due due_ = Due::None;            // when the bytes in hand are done with
+  bool is_consuming_ = false;
+  bool has_served_ = false;
+  Step step_ = Step::None;
+  Error step_error_;
+  ServerStatements statements_;
+
+  // Login
+  LoginStep login_step_ = LoginStep::Resolving;
+  std::unique_ptr<ServerAuth> auth_;
+  DnsTicket dns_;
+  std::string host_;
+  SocketAddress address_;
+  std::unique_ptr<std::vector<std::pair<std::string, std::string>>> reported_;  // ParameterStatus of the login
+
+  std::uint32_t backend_pid_ = 0;
+  std::vector<std::byte> cancel_key_;
+  ParameterSetPtr parameters_;
+  int cancels_ = 0;
+};
+
+}  // namespace lokadb

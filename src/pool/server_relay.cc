@@ -1,0 +1,345 @@
+// A server's answers: each is matched with what the server owes, and goes to the client, or to nobody.
+//
+// Anything that is not owed closes the connection. Source of the rules: PostgreSQL manual, "Message Flow".
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "pool/client_session.h"
+#include "pool/pooler.h"
+#include "pool/server_connection.h"
+#include "pool/worker.h"
+
+namespace lokadb {
+
+namespace {
+constexpr std::size_t kMaxTag = 256;            // a CommandComplete longer than this is not looked into
+constexpr std::size_t kMaxParameter = 1 << 20;  // of a ParameterStatus
+constexpr std::size_t kMaxRewrittenError = 65536;
+}  // namespace
+
+std::size_t ServerConnection::consume(Bytes in) {
+  if (state() == ServerState::Login) {
+    std::size_t used = consume_login(in);
+    if (state() == ServerState::Closed || state() == ServerState::Login) return used;
+    return used + consume(in.subspan(used));
+  }
+  if (client_ != nullptr) client_->counters().bytes_sent.add(in.size());
+  is_consuming_ = true;
+  std::size_t used = consume_messages(in);
+  is_consuming_ = false;
+  if (state() == ServerState::Closed || used < in.size() || body_left_ > 0) return used;
+  if (due_ == Due::GiveBack)
+    give_back();
+  else if (due_ == Due::Release)
+    release();
+  return used;
+}
+
+std::size_t ServerConnection::consume_messages(Bytes in) {
+  std::size_t at = 0;
+  while (at < in.size()) {
+    Bytes rest = in.subspan(at);
+    if (body_left_ > 0) {
+      std::size_t n = std::min(body_left_, rest.size());
+      if (body_to_client_ && client_ != nullptr) client_->stream().send(rest.first(n));
+      body_left_ -= n;
+      at += n;
+      continue;
+    }
+    auto head = peek_head(rest);
+    if (!head) break;
+    if (head->body == kBadLength) {
+      close("bad pkt header");
+      return in.size();
+    }
+    std::size_t used = 0;
+    bool handled = handle_message(head->type, head->body, rest, used);
+    if (state() == ServerState::Closed) return in.size();
+    if (!handled) break;
+    at += used;
+  }
+  return at;
+}
+
+bool ServerConnection::front_is_for_client() { return client_ != nullptr && replies_.front().for_client; }
+
+// Lets a message through as it comes: what is here now, the rest when it arrives.
+bool ServerConnection::stream_out(Bytes in, std::size_t total, bool to_client, std::size_t& used) {
+  used = std::min(total, in.size());
+  if (to_client && client_ != nullptr) client_->stream().send(in.first(used));
+  body_left_ = total - used;
+  body_to_client_ = to_client;
+  return true;
+}
+
+bool ServerConnection::unexpected(char type) {
+  log_line(LogLevel::Error, "%s unexpected message '%c' (0x%02x) from server", log_name().c_str(),
+           type >= ' ' && type < 127 ? type : '?', static_cast<unsigned char>(type));
+  close(state() == ServerState::Idle ? "idle server got dirty" : "unexpected message from server");
+  return false;
+}
+
+bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, std::size_t& used) {
+  std::size_t total = kHeaderSize + body;
+  // These come at any time and answer nothing.
+  switch (type) {
+    case 'N':
+      return stream_out(in, total, client_ != nullptr && (replies_.empty() || replies_.front().for_client), used);
+    case 'A':
+      return stream_out(in, total, client_ != nullptr, used);
+    case 'S':
+      return handle_parameter_status(in, total, used);
+    default:
+      break;
+  }
+  skip_silent_heads();
+  if (type == 'E') return handle_error(in, total, used);
+  if (type == 'Z') return handle_ready(in, total, used);
+  if (replies_.empty()) return unexpected(type);
+  Request owed = replies_.front().request;
+  switch (type) {
+    case 'D':  // DataRow
+      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
+      return stream_out(in, total, front_is_for_client(), used);
+    case 'd':  // CopyData
+    case 'c':  // CopyDone
+      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
+      return stream_out(in, total, front_is_for_client(), used);
+    case 'G':  // CopyInResponse
+      copy_in_ = true;
+      return stream_out(in, total, front_is_for_client(), used);
+    case 'H':  // CopyOutResponse
+    case 'W':  // CopyBothResponse
+      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
+      return stream_out(in, total, front_is_for_client(), used);
+    case 't':  // ParameterDescription: RowDescription or NoData follows
+      if (owed != Request::Describe) return unexpected(type);
+      return stream_out(in, total, front_is_for_client(), used);
+    case 'V':  // FunctionCallResponse
+      if (owed != Request::FunctionCall) return unexpected(type);
+      return stream_out(in, total, front_is_for_client(), used);
+    case 'C':
+      return handle_command_complete(in, total, used);
+    default:
+      return handle_completion(owed, in, total, used);
+  }
+}
+
+// Messages that end one request of the extended protocol by their mere arrival.
+bool ServerConnection::handle_completion(Request owed, Bytes in, std::size_t total, std::size_t& used) {
+  char type = static_cast<char>(in[0]);
+  bool within_query = false, completes = false;
+  switch (type) {
+    case '1':
+      completes = owed == Request::Parse;
+      break;
+    case '2':
+      completes = owed == Request::Bind;
+      break;
+    case '3':
+      completes = owed == Request::Close;
+      break;
+    case 'T':
+      completes = owed == Request::Describe;
+      within_query = owed == Request::Query;
+      break;
+    case 'n':
+      completes = owed == Request::Describe;
+      break;
+    case 'I':
+      completes = owed == Request::Execute;
+      within_query = owed == Request::Query;
+      break;
+    case 's':
+      completes = owed == Request::Execute;
+      break;
+    default:
+      break;
+  }
+  if (!completes && !within_query) return unexpected(type);
+  bool to_client = front_is_for_client();
+  stream_out(in, total, to_client, used);
+  if (completes) {
+    replies_.pop();
+    // Answers given here follow at once, unless the message before them is still on its way.
+    if (body_left_ == 0) skip_silent_heads();
+  }
+  return true;
+}
+
+bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std::size_t& used) {
+  Request owed = replies_.front().request;
+  if (owed != Request::Query && owed != Request::Execute) return unexpected('C');
+  if (total <= kMaxTag) {
+    if (in.size() < total) return false;
+    MessageReader reader(in.subspan(kHeaderSize, total - kHeaderSize));
+    std::string_view tag = reader.cstring();
+    if (tag == "DEALLOCATE ALL" || tag == "DISCARD ALL") {
+      statements_.clear();
+      if (client_ != nullptr && step_ == Step::None) client_->statements().clear();
+    } else if (tag == "PREPARE" || tag == "LISTEN") {
+      leaves_state_ = true;
+    }
+  }
+  stream_out(in, total, front_is_for_client(), used);
+  if (copy_in_) drop_skipped_syncs(false);
+  if (owed == Request::Execute) {
+    replies_.pop();
+    if (body_left_ == 0) skip_silent_heads();
+  }
+  return true;
+}
+
+// The COPY that ran has ended: Syncs that were sent while it took data were part of its data for the server.
+void ServerConnection::drop_skipped_syncs(bool after_error) {
+  copy_in_ = false;
+  for (std::size_t i = 1; i < replies_.size();) {
+    Request r = replies_.at(i).request;
+    if (r == Request::CopyEnd) {
+      replies_.remove(i);
+      return;
+    }
+    if (r != Request::Sync) {
+      ++i;
+      continue;
+    }
+    replies_.remove(i);
+    // Whether the server had read this Sync before it failed cannot be known, so neither can how many ReadyForQuery
+    // will come: the connection is good for this client to the end, and for nobody after it.
+    if (after_error) {
+      tainted_ = true;
+      ++extra_ready_;
+    }
+  }
+}
+
+bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& used) {
+  if (replies_.empty()) {
+    // Nobody asked: the server is about to go (shutdown, timeout, termination), and this says why.
+    if (state() == ServerState::Idle && in.size() < total && total < kMaxRewrittenError) return false;
+    if (state() == ServerState::Idle) {
+      auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
+      close(fields ? std::string(fields->message) : "idle server got dirty");
+      return true;
+    }
+    return stream_out(in, total, client_ != nullptr && step_ == Step::None, used);
+  }
+  Expected& front = replies_.front();
+  if (front.name_is_taken && total <= kMaxRewrittenError) {
+    if (in.size() < total) return false;
+    send_error_renamed(in.first(total));
+    used = total;
+  } else if (step_ != Step::None && !front.for_client) {
+    if (in.size() < total && total <= kMaxRewrittenError) return false;
+    auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
+    step_failed_ = true;
+    if (fields) step_error_ = fatal(std::string(fields->severity) + ": " + std::string(fields->message));
+    stream_out(in, total, false, used);
+  } else {
+    // An error of a Parse of our own is the client's too: what follows in its batch is skipped because of it.
+    stream_out(in, total, client_ != nullptr, used);
+  }
+  after_error();
+  return true;
+}
+
+void ServerConnection::after_error() {
+  Request failed = replies_.front().request;
+  if (copy_in_) drop_skipped_syncs(failed == Request::Execute);
+  if (ends_with_ready(failed)) return;  // ReadyForQuery follows by itself
+  // Extended protocol: everything up to the next Sync is ignored, simple queries too.
+  std::size_t end = 0;
+  while (end < replies_.size() && replies_.at(end).request != Request::Sync) ++end;
+  skips_until_sync_ = end == replies_.size();
+  undo_from(0, end);
+  for (; end > 0; --end) replies_.pop();
+}
+
+// "prepared statement ... already exists", told under the name that the client used.
+void ServerConnection::send_error_renamed(Bytes message) {
+  if (client_ == nullptr) return;
+  std::string text(as_text(message.subspan(kHeaderSize)));
+  StatementUndo& names = *replies_.front().undo;
+  const std::string& ours = names.statement->server_name();
+  if (auto at = text.find("\"" + ours + "\""); at != std::string::npos)
+    text.replace(at + 1, ours.size(), names.client_name);
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'E');
+    m->text(text);
+  }
+  client_->stream().send_copy(out.bytes());
+}
+
+bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std::size_t& used) {
+  if (total > kMaxParameter) {
+    close("broken ParameterStatus packet");
+    return false;
+  }
+  if (in.size() < total) return false;
+  MessageReader reader(in.subspan(kHeaderSize, total - kHeaderSize));
+  std::string_view name = reader.cstring();
+  std::string_view value = reader.cstring();
+  if (!reader.finished()) {
+    close("broken ParameterStatus packet");
+    return false;
+  }
+  bool ours = step_ != Step::None;
+  if (auto index = pooler.tracked.index(name)) {
+    parameters_ = with_parameter(parameters_, *index, value);
+    if (client_ != nullptr && !ours) client_->set_parameters(with_parameter(client_->parameters(), *index, value));
+  }
+  // The answers to our own SET are not news to the client, other reports are.
+  return stream_out(in, total, client_ != nullptr && !ours, used);
+}
+
+bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& used) {
+  if (total != kHeaderSize + 1) {
+    close("bad ReadyForQuery packet");
+    return false;
+  }
+  if (in.size() < total) return false;
+  bool is_owed = !replies_.empty() && ends_with_ready(replies_.front().request);
+  if (!is_owed && (extra_ready_ == 0 || client_ == nullptr)) return unexpected('Z');
+  char status = static_cast<char>(in[kHeaderSize]);
+  if (status != 'I' && status != 'T' && status != 'E') {
+    close("bad ReadyForQuery packet");
+    return false;
+  }
+  stream_out(in, total, is_owed ? front_is_for_client() : true, used);
+  if (is_owed) {
+    if (copy_in_) drop_skipped_syncs(false);
+    replies_.pop();
+  } else {
+    --extra_ready_;
+    skips_until_sync_ = false;
+  }
+  skip_silent_heads();
+  after_ready(status);
+  return true;
+}
+
+void ServerConnection::after_ready(char status) {
+  status_ = status;
+  std::int64_t now = worker_->loop.now();
+  last_answer = now;
+  if (replies_.empty()) {
+    is_busy_ = false;
+    if (client_ != nullptr && step_ == Step::None) {
+      PoolCounters& c = client_->counters();
+      c.query_time.add(static_cast<std::uint64_t>(std::max<std::int64_t>(now - query_started, 0)));
+      if (status == 'I' && xact_started != 0)
+        c.xact_time.add(static_cast<std::uint64_t>(std::max<std::int64_t>(now - xact_started, 0)));
+    }
+    query_started = 0;
+  }
+  if (status == 'I' && replies_.empty() && step_ == Step::None) xact_started = 0;
+  if (step_ != Step::None) {
+    if (replies_.empty()) step_finished();
+    return;
+  }
+  if (client_ != nullptr) client_->server_is_ready(status);
+}
+
+}  // namespace lokadb

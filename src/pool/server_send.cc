@@ -1,0 +1,120 @@
+// Requests on their way to a server: what answers they will get, and which statements the server has.
+#include <algorithm>
+
+#include "pool/client_session.h"
+#include "pool/pooler.h"
+#include "pool/server_connection.h"
+#include "pool/worker.h"
+
+namespace lokadb {
+
+namespace {
+
+constexpr char kParseComplete[] = {'1', 0, 0, 0, 4};
+constexpr char kCloseComplete[] = {'3', 0, 0, 0, 4};
+
+void append_parse(ByteBuffer& out, const PreparedStatement& statement) {
+  MessageWriter m(out, 'P');
+  m->cstring(statement.server_name());
+  m->append(statement.body());
+}
+
+}  // namespace
+
+Expected* ServerConnection::expect(Request request, bool for_client, std::unique_ptr<StatementUndo> undo) {
+  // After an error everything up to Sync is ignored by the server, and so never answered.
+  if (skips_until_sync_) {
+    if (request != Request::Sync) {
+      if (undo != nullptr) this->undo(*undo);
+      return nullptr;
+    }
+    skips_until_sync_ = false;
+  }
+  is_busy_ = true;
+  if (for_client && query_started == 0) {
+    query_started = worker_->loop.now();
+    PoolCounters& c = client_->counters();
+    c.query_count.add(1);
+    if (xact_started == 0) {
+      xact_started = query_started;
+      c.xact_count.add(1);
+    }
+  }
+  replies_.push(request, for_client, std::move(undo));
+  return &replies_.back();
+}
+
+void ServerConnection::ensure_prepared(const StatementPtr& statement) {
+  if (statements_.has(*statement)) return statements_.touch(*statement);
+  note_prepared(statement);
+  ByteBuffer out;
+  append_parse(out, *statement);
+  auto undo = std::make_unique<StatementUndo>();
+  undo->statement = statement;
+  undo->server_added = true;
+  expect(Request::Parse, false, std::move(undo));
+  stream_.send_copy(out.bytes());
+  if (client_ != nullptr) client_->counters().server_parse_count.add(1);
+}
+
+void ServerConnection::note_prepared(const StatementPtr& statement) {
+  auto limit = static_cast<std::size_t>(std::max(pooler.options().max_prepared_statements, 1));
+  while (statements_.size() >= limit) {
+    StatementPtr oldest = statements_.oldest();
+    statements_.remove(*oldest);
+    ByteBuffer out;
+    {
+      MessageWriter m(out, 'C');
+      m->u8('S');
+      m->cstring(oldest->server_name());
+    }
+    auto undo = std::make_unique<StatementUndo>();
+    undo->statement = oldest;
+    undo->server_removed = true;
+    expect(Request::Close, false, std::move(undo));
+    stream_.send_copy(out.bytes());
+  }
+  if (!skips_until_sync_) statements_.add(statement);
+}
+
+void ServerConnection::forget_unnamed_of_others(std::uint64_t client_id) {
+  if (unnamed_owner_ == client_id) return;
+  // Another client's unnamed statement must not run: after this Close the server says that there is none.
+  static constexpr char kCloseUnnamed[] = {'C', 0, 0, 0, 6, 'S', 0};
+  unnamed_owner_ = client_id;
+  expect(Request::Close, false);
+  stream_.send(as_bytes({kCloseUnnamed, sizeof kCloseUnnamed}));
+}
+
+bool ServerConnection::can_finish_alone() const {
+  return !replies_.empty() && !copy_in_ && !skips_until_sync_ && step_ == Step::None &&
+         ends_with_ready(replies_.back().request);
+}
+
+void ServerConnection::skip_silent_heads() {
+  while (!replies_.empty() && is_silent(replies_.front().request)) {
+    if (client_ != nullptr) {
+      if (replies_.front().request == Request::ParsedHere)
+        client_->stream().send(as_bytes({kParseComplete, sizeof kParseComplete}));
+      else if (replies_.front().request == Request::ClosedHere)
+        client_->stream().send(as_bytes({kCloseComplete, sizeof kCloseComplete}));
+    }
+    replies_.pop();
+  }
+}
+
+void ServerConnection::undo(StatementUndo& undo) {
+  if (undo.server_added) statements_.remove(*undo.statement);
+  if (undo.server_removed) statements_.add(undo.statement);
+  if (client_ == nullptr) return;
+  if (undo.client_added) client_->statements().remove(undo.client_name);
+  if (undo.client_removed) client_->statements().set(undo.client_name, undo.statement);
+}
+
+// Newest first, so that each step finds what it left.
+void ServerConnection::undo_from(std::size_t first, std::size_t end) {
+  for (std::size_t i = end; i > first; --i)
+    if (auto& u = replies_.at(i - 1).undo) undo(*u);
+}
+
+}  // namespace lokadb

@@ -1,0 +1,57 @@
+#include "pool/worker.h"
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "pool/cancel.h"
+#include "pool/client_session.h"
+#include "pool/pooler.h"
+#include "pool/server_connection.h"
+
+namespace lokadb {
+
+namespace {
+constexpr std::int64_t kTickPeriod = 333333;  // microseconds: PgBouncer's three a second
+}
+
+Worker::Worker(Pooler& p, int i, std::size_t receive_size) : pooler(p), index(i), loop(receive_size) {
+  DnsSettings settings;
+  settings.max_ttl = p.options().dns_max_ttl;
+  settings.nxdomain_ttl = p.options().dns_nxdomain_ttl;
+  settings.resolv_conf = p.options().resolv_conf;
+  auto made = DnsResolver::create(loop, settings);
+  if (!made) log_fatal("cannot set up DNS: %s", made.error().log_text().c_str());
+  resolver = std::move(*made);
+  janitor_ = std::make_unique<Timer>(loop, kTickPeriod, [this] { tick(); });
+}
+
+Worker::~Worker() {
+  // At exit: sockets close with their owners, nobody is told.
+  clients.for_each([this](ClientSession* c) {
+    clients.remove(c);
+    delete c;
+  });
+}
+
+void Worker::start_thread() {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), ("worker" + std::to_string(index)).c_str());
+    loop.run();
+  });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::tick() {
+  std::int64_t now = loop.now();
+  // Most clients are idle and have no limit on it: then nobody looks at them.
+  if (timed_clients > 0 || pooler.has_client_idle_timeouts)
+    clients.for_each([now](ClientSession* c) { c->check_timeouts(now); });
+  servers.for_each([now](ServerConnection* s) { s->check_timeouts(now); });
+  if (!cancels.empty()) CancelJob::tick(*this, now);
+  if (index == 0) pooler.tick();
+}
+
+}  // namespace lokadb

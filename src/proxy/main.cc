@@ -1,0 +1,46 @@
+// lokadb-proxy: starts and stops, nothing else.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "proxy/command_line.h"
+#include "proxy/process.h"
+#include "proxy/proxy.h"
+
+int main(int argc, char** argv) {
+  using namespace lokadb;
+  CommandLine command_line = parse_command_line(argc, argv);
+  log_set_verbosity(command_line.verbose);
+  if (command_line.reboot) log_fatal("online restart is not supported yet, use so_reuseport instead");
+
+  auto loaded = load_config(command_line.config_file, nullptr);
+  if (!loaded) log_fatal("cannot load config file");
+  ConfigPtr config = *loaded;
+  if (command_line.verbose > 0) {
+    if (auto set = config_with_option(config, "verbose", std::to_string(command_line.verbose))) config = *set;
+  }
+  if (auto failed = Proxy::configure_log(config->options, command_line.quiet); !failed.empty())
+    log_fatal("%s", failed.c_str());
+
+  if (command_line.user)
+    become_user(*command_line.user);
+  else if (config->options.user)
+    become_user(*config->options.user);
+  if (geteuid() == 0) log_fatal("PgBouncer should not run as root");
+  const std::string& pidfile = config->options.pidfile;
+  if (!pidfile.empty()) Pidfile::check(pidfile);
+  if (command_line.daemon) {
+    if (pidfile.empty()) log_fatal("daemon needs pidfile configured");
+    daemonize();
+    command_line.quiet = true;
+    Proxy::configure_log(config->options, true);
+  }
+  int status = 0;
+  {
+    Proxy proxy(config, command_line);
+    status = proxy.run();
+  }
+  return status;
+}

@@ -1,0 +1,59 @@
+// The running proxy: listeners, pooler, console and signals put together.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "admin/console.h"
+#include "net/listener.h"
+#include "pool/pooler.h"
+#include "proxy/command_line.h"
+#include "proxy/process.h"
+
+namespace lokadb {
+
+class Proxy final : public ProcessControl {
+ public:
+  Proxy(ConfigPtr config, const CommandLine& command_line);
+  ~Proxy() override;
+
+  // Listens, writes the pidfile, and serves until told to stop; returns the exit status.
+  int run();
+
+  Result<Done> reload() override;
+  bool options_changed(std::string_view key) override;
+  void close_tcp_listeners() override;
+  void set_listening(bool on) override;
+
+  // Targets of the log as the options want them; empty, or the text of what failed.
+  static std::string configure_log(const Options& options, bool quiet);
+
+ private:
+  void listen();
+  void listen_on(const std::string& address, std::vector<std::string>& failed);
+  void accepted(int fd, const SocketAddress& peer);
+  void catch_signal(int number, void (Proxy::*handler)());
+  void on_hup();
+  void on_term();
+  void on_int();
+  void on_quit();
+  void on_usr1();
+  void on_usr2();
+  bool is_stopping_already(const char* name);
+  bool load_tls(const Options& options);
+  void log_limits();
+  void stats_tick();
+
+  CommandLine command_line_;
+  Pooler pooler_;
+  Console console_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<EventPtr> signals_;
+  std::unique_ptr<Timer> stats_timer_;
+  Pidfile pidfile_;
+  TlsMode server_mode_ = TlsMode::Disable;
+  bool is_running_ = false;
+};
+
+}  // namespace lokadb

@@ -1,0 +1,73 @@
+"""Fixtures. `start` makes proxies, `cluster` is the PostgreSQL behind them."""
+
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+import harness  # noqa: E402
+
+
+def new_folder():
+    """Short (a socket path has 107 bytes at most) and open to the service user."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="lk", dir="/tmp"))
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cluster_of_session():
+    folder = new_folder()
+    cluster = harness.Cluster(folder)
+    try:
+        cluster.start()
+        cluster.sql(harness.CLUSTER_SQL, "postgres")
+        for name in ("app", "second"):
+            cluster.sql("create database " + name, "postgres")
+            cluster.sql(harness.DATABASE_SQL, name)
+        yield cluster
+    finally:
+        if cluster.process and cluster.process.poll() is None:
+            cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cluster(cluster_of_session):
+    """With an empty table scratch and no connection of a former test."""
+    c = cluster_of_session
+    harness.eventually(lambda: not c.backends(), 20, "connections of the former test are gone")
+    c.sql("truncate scratch")
+    return c
+
+
+@pytest.fixture
+def prepare(cluster):
+    """prepare(**settings of harness.Proxy) makes a proxy without starting it."""
+    made, folders = [], []
+
+    def make(**settings):
+        folders.append(new_folder())
+        made.append(harness.Proxy(cluster, folders[-1], **settings))
+        return made[-1]
+
+    yield make
+    try:
+        for proxy in made:
+            proxy.stop()
+    finally:
+        for proxy in made:
+            if proxy.process and proxy.process.poll() is None:
+                proxy.process.kill()
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def start(prepare):
+    """start(**settings of harness.Proxy) runs a proxy and checks at the end that it stayed healthy."""
+    return lambda **settings: prepare(**settings).start()

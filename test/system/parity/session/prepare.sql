@@ -1,0 +1,22 @@
+-- Statements prepared in SQL belong to the session.
+prepare plain as select 1 as one;
+execute plain;
+prepare typed (int, text) as select $1 + 1 as next, $2 || '!' as loud;
+execute typed (41, 'hey');
+execute typed (1, null);
+execute typed (1);
+execute typed ('x', 'y');
+prepare plain as select 2;
+select name, statement, parameter_types from pg_prepared_statements order by name;
+deallocate plain;
+execute plain;
+deallocate all;
+select count(*) from pg_prepared_statements;
+prepare ins as insert into scratch values ($1, $2) returning *;
+begin; execute ins (1, 'rolled back'); rollback;
+execute ins (2, 'kept');
+select * from scratch;
+explain (costs off) execute ins (3, 'x');
+deallocate ins;
+deallocate ins;
+truncate scratch;

@@ -1,0 +1,22 @@
+-- What a session keeps: settings, temporary tables, locks, listening.
+set work_mem = '5MB'; show work_mem;
+set datestyle to 'German, DMY'; select date '2024-12-31';
+set timezone = 'Asia/Tokyo'; select timestamptz '2024-01-01 00:00:00+00';
+set intervalstyle = 'iso_8601'; select interval '1 day 2 hours';
+set bytea_output = 'escape'; select '\x00ff41'::bytea;
+set extra_float_digits = 0; select 0.1::float8 + 0.2::float8;
+set application_name = 'parity'; show application_name;
+set client_encoding = 'LATIN1'; select 'ascii only'; set client_encoding = 'UTF8';
+set search_path = pg_catalog; select current_schemas(false); reset search_path;
+set standard_conforming_strings = off; set escape_string_warning = off; select 'a\\b'; reset standard_conforming_strings;
+set role other; reset role;
+set no_such = 1;
+set work_mem = 'lots';
+create temp table mine (id int); insert into mine values (1), (2); select count(*) from mine;
+select pg_advisory_lock(4242); select pg_try_advisory_lock(4242); select pg_advisory_unlock(4242);
+select pg_advisory_unlock(4242); select pg_advisory_unlock(4242);
+select set_config('my.own', 'value', false); show my.own;
+reset all; show timezone;
+discard temp; select count(*) from mine;
+discard all;
+show datestyle;

@@ -1,0 +1,21 @@
+-- Values of many types on their way through.
+select true, false, 't'::bool, 'no'::bool;
+select 32767::smallint, -2147483648, 9223372036854775807, 12345678901234567890::numeric;
+select 1.5::real, 1e308::float8, 'NaN'::float8, '-Infinity'::float8, 0.1::float8 + 0.2::float8;
+select 'text', 'fixed'::char(10), 'var'::varchar(2), 'n'::name, '"c"'::"char";
+select '\xdeadbeef'::bytea, 'plain'::bytea, decode('AAEC', 'base64');
+select date '2024-02-29', time '12:34:56.789', timetz '01:02:03+04', timestamp '2001-02-03 04:05:06';
+select timestamptz '2001-02-03 04:05:06+00', interval '1 year 2 months 3 days 04:05:06.7';
+select '{"a": [1, 2, {"b": null}]}'::json, '{"b": 1, "a": 2}'::jsonb, '{"a": {"b": 7}}'::jsonb #>> '{a,b}';
+select array[1, 2, null], array[['a', 'b'], ['c', '"d"']], '{}'::int[];
+select row(1, 'x', null), '(1,2)'::point, '<(0,0),1>'::circle, '((0,0),(1,1))'::box;
+select 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid, '10.1.2.0/24'::cidr, '10.1.2.3'::inet, '08:00:2b:01:02:03'::macaddr;
+select int4range(1, 5), '[2020-01-01,2020-12-31]'::daterange, '{[1,3),[7,9)}'::int4multirange;
+select b'1010', b'101'::bit varying(5), '12.34'::money;
+select 'fat & cat'::tsquery, to_tsvector('simple', 'a fat cat sat on a mat');
+select 'pg_class'::regclass, 'int4'::regtype, 'abs(int4)'::regprocedure;
+select '<a>b</a>'::xml;
+select U&'\00e4\00f6\00fc \+01F600', 'ünïcödé', E'tab\tand\\slash', $$dollar 'quotes'$$;
+select chr(1), chr(127), ascii('ß'), octet_length('€');
+select pg_typeof(1), pg_typeof('x'), pg_typeof(null), pg_typeof(1.0);
+select null::int, null::text[], ''::text, ' '::text;

@@ -1,0 +1,279 @@
+"""Named statements of the protocol, in transaction mode, where the server may be another one each time."""
+
+import random
+import threading
+
+import pytest
+
+import wire
+from harness import eventually
+from wire import bind, close, describe, execute, flush, parse, query, sync
+
+
+@pytest.fixture
+def proxy(start):
+    return start(pool_mode="transaction", default_pool_size=2, max_prepared_statements=5)
+
+
+def prepare(client, name, sql):
+    assert client.ask(parse(name, sql) + sync()).kinds == "1Z"
+
+
+def run(client, name, params=()):
+    answer = client.ask(bind("", name, params) + execute() + sync())
+    assert not answer.errors, answer
+    return answer.rows[0][0]
+
+
+def on_server(client):
+    """Statements on the server that this client would get."""
+    return [
+        r
+        for (r,) in client.query(
+            "select statement from pg_prepared_statements where statement like '%/*p*/%' order by 1"
+        ).rows
+    ]
+
+
+def test_a_statement_follows_its_client_to_another_server(proxy):
+    client, other = proxy.connect(), proxy.connect()
+    prepare(client, "mine", "select pg_backend_pid()")
+    pids = {run(client, "mine")}
+    other.query("begin")  # takes the server used last
+    pids.add(run(client, "mine"))
+    other.query("commit")
+    assert len(pids) == 2
+
+
+def test_two_clients_use_the_same_name_for_different_statements(proxy):
+    first, second = proxy.connect(), proxy.connect()
+    prepare(first, "s", "select 'first'")
+    prepare(second, "s", "select 'second'")
+    for _ in range(3):
+        assert (run(first, "s"), run(second, "s")) == ("first", "second")
+
+
+def test_two_clients_share_the_same_statement_on_a_server(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    clients = [proxy.connect() for _ in range(4)]
+    for number, client in enumerate(clients):
+        prepare(client, "name%d" % number, "select 'same' /*p*/")
+        assert run(client, "name%d" % number) == "same"
+    assert len(on_server(clients[0])) == 1
+
+
+def test_the_oldest_statements_leave_the_server(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1, max_prepared_statements=3)
+    client = proxy.connect()
+    for number in range(8):
+        prepare(client, "s%d" % number, "select 'v%d' /*p*/" % number)
+    assert len(on_server(client)) == 3
+    assert run(client, "s0") == "v0"  # prepared again behind the scenes
+    assert len(on_server(client)) == 3
+    assert [run(client, "s%d" % n) for n in range(8)] == ["v%d" % n for n in range(8)]
+
+
+def test_an_unknown_name_is_sqlstate_26000(proxy):
+    client = proxy.connect()
+    client.send(bind("", "nobody") + execute() + sync())
+    assert client.read_until("E").codes == ["26000"]
+
+
+def test_describe_of_a_named_statement_on_a_server_that_lacks_it(proxy):
+    client, other = proxy.connect(), proxy.connect()
+    prepare(client, "d", "select $1::int as answer")
+    other.query("begin")
+    answer = client.ask(describe("S", "d") + sync())
+    assert answer.kinds == "tTZ"
+    assert answer.columns == [("answer", 23)]
+    other.query("commit")
+
+
+def test_close_makes_the_name_free_again(proxy):
+    client = proxy.connect()
+    prepare(client, "s", "select 'old'")
+    assert client.ask(close("S", "s") + sync()).kinds == "3Z"
+    prepare(client, "s", "select 'new'")
+    assert run(client, "s") == "new"
+    assert client.ask(close("S", "never there") + sync()).kinds == "3Z"
+
+
+def test_a_name_prepared_twice_is_refused(proxy):
+    client = proxy.connect()
+    prepare(client, "s", "select 1")
+    client.send(parse("s", "select 2") + sync())
+    error = client.read_until("E").errors[0]
+    assert error["M"] in ("prepared statement name is already in use", 'prepared statement "s" already exists')
+
+
+@pytest.mark.parametrize("command", ["deallocate all", "discard all"])
+def test_deallocate_all_forgets_the_names(proxy, command):
+    client, other = proxy.connect(), proxy.connect()
+    prepare(client, "s", "select 'one'")
+    prepare(other, "s", "select 'kept'")
+    client.query(command)
+    prepare(client, "s", "select 'two'")
+    assert run(client, "s") == "two"
+    assert run(other, "s") == "kept"
+
+
+def test_a_failing_parse_leaves_no_name_behind(proxy):
+    client = proxy.connect()
+    assert client.ask(parse("s", "select no_such_column") + sync()).codes == ["42703"]
+    prepare(client, "s", "select 'now'")
+    assert run(client, "s") == "now"
+
+
+def test_a_parse_skipped_by_an_error_is_not_taken_as_done(proxy):
+    client, other = proxy.connect(), proxy.connect()
+    answer = client.ask(parse("", "select bad") + parse("skipped", "select 'x'") + sync())
+    assert answer.kinds == "EZ"
+    prepare(other, "mine", "select 'x'")  # the same text: it must really be prepared now
+    assert run(other, "mine") == "x"
+
+
+def test_a_faked_answer_comes_at_its_place_in_the_pipeline(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    first, second = proxy.connect(), proxy.connect()
+    prepare(first, "a", "select 'shared'")
+    second.send(
+        parse("", "select 'before'")
+        + bind("", "")
+        + execute()
+        + parse("b", "select 'shared'")
+        + bind("", "b")
+        + execute()
+        + close("S", "b")
+        + parse("", "select 'after'")
+        + bind("", "")
+        + execute()
+        + sync()
+    )
+    answer = second.ready()
+    assert answer.kinds == "12DC12DC312DCZ"
+    assert [r for (r,) in answer.rows] == ["before", "shared", "after"]
+
+
+def test_parse_and_flush_of_a_known_statement_is_answered_at_once(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    first, second = proxy.connect(), proxy.connect()
+    prepare(first, "a", "select 'shared'")
+    second.send(parse("b", "select 'shared'") + flush())
+    assert second.read(timeout=3).kind == "1"
+    assert second.ask(bind("", "b") + execute() + sync()).rows == [("shared",)]
+
+
+def test_parameter_types_make_a_different_statement(proxy):
+    client, other = proxy.connect(), proxy.connect()
+    client.ask(parse("s", "select pg_typeof($1)::text", [23]) + sync())
+    other.ask(parse("s", "select pg_typeof($1)::text", [25]) + sync())
+    assert run(client, "s", [1]) == "integer"
+    assert run(other, "s", [1]) == "text"
+
+
+def test_statements_and_a_parameter_that_must_be_set_first(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    first = proxy.connect(params={"application_name": "one"})
+    second = proxy.connect(params={"application_name": "two"})
+    for client in (first, second):
+        prepare(client, "s", "select current_setting('application_name')")
+    for _ in range(3):
+        assert (run(first, "s"), run(second, "s")) == ("one", "two")
+
+
+def test_sql_prepare_is_left_alone(start):
+    client = start(pool_mode="session").connect()
+    client.query("prepare here as select 'sql level'")
+    assert client.value("execute here") == "sql level"
+
+
+def test_with_zero_names_are_passed_on_as_they_are(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1, max_prepared_statements=0)
+    client = proxy.connect()
+    prepare(client, "as it is", "select 1 /*p*/")
+    assert client.value("select name from pg_prepared_statements where statement like '%/*p*/%'") == "as it is"
+
+
+def test_session_mode_passes_names_on_as_they_are(start):
+    client = start(max_prepared_statements=10).connect()
+    prepare(client, "as it is", "select 1 /*p*/")
+    assert client.value("select name from pg_prepared_statements where statement like '%/*p*/%'") == "as it is"
+
+
+def test_the_counters_of_parses_and_binds(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    clients = [proxy.connect() for _ in range(3)]
+    for client in clients:
+        prepare(client, "s", "select 'counted'")
+        run(client, "s")
+        run(client, "s")
+    row = proxy.show("stats", database="app")[0]
+    assert (row["total_client_parse_count"], row["total_server_parse_count"], row["total_bind_count"]) == (
+        "3",
+        "1",
+        "6",
+    )
+
+
+def test_show_clients_counts_the_prepared_statements(proxy):
+    client = proxy.connect()
+    for number in range(4):
+        prepare(client, "s%d" % number, "select %d" % number)
+    assert [r["prepared_statements"] for r in proxy.show("clients", database="app")] == ["4"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_many_clients_with_errors_in_deep_pipelines(start, workers):
+    proxy = start(pool_mode="transaction", default_pool_size=3, max_prepared_statements=4, worker_threads=workers)
+    failures = []
+
+    def work(seed):
+        try:
+            dice, client, known = random.Random(seed), proxy.connect(), {}
+            for _ in range(60):
+                data, expected = b"", []
+                broken = False
+                for _ in range(10):
+                    text = dice.choice("abcdefgh")
+                    if dice.random() < 0.1 and not broken:
+                        data += parse("", "select bad")
+                        broken = True
+                        continue
+                    if text not in known:
+                        data += parse("n" + text, "select '%s', $1::int" % text)
+                        if not broken:
+                            known[text] = True
+                    value = dice.randrange(1000)
+                    data += bind("", "n" + text, [value]) + execute()
+                    if broken and text not in known:
+                        # The name may not exist after this batch: the client must not use it again.
+                        continue
+                    if not broken:
+                        expected.append((text, str(value)))
+                answer = client.ask(data + sync())
+                assert answer.rows == expected, (answer, expected)
+                assert answer.codes == (["42703"] if broken else [])
+            client.terminate()
+        except Exception as e:  # told by the main thread
+            failures.append("%d: %r" % (seed, e))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_statement_that_changed_its_result_type_is_an_error_then_works_again(start, cluster):
+    cluster.sql("drop table if exists shape; create table shape (a int); grant all on shape to public")
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    client = proxy.connect()
+    prepare(client, "s", "select * from shape")
+    client.ask(bind("", "s") + execute() + sync())
+    cluster.sql("alter table shape add b int")
+    assert client.ask(bind("", "s") + execute() + sync()).codes == ["0A000"]
+    client.query("deallocate all")
+    prepare(client, "s", "select * from shape")
+    assert not client.ask(bind("", "s") + execute() + sync()).errors
+    cluster.sql("drop table shape")
