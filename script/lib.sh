@@ -85,7 +85,7 @@ start_postgres() {
   local dir=$1 port=$2
   as_service_user "$pg_bin/initdb" -D "$dir/data" -U postgres -A trust --no-sync >"$dir/initdb.log"
   as_service_user "$pg_bin/pg_ctl" -s -w -D "$dir/data" -l "$dir/postgres.log" \
-    -o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$dir -c fsync=off -c max_connections=200" start
+    -o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$dir -c fsync=off" start
 }
 
 stop_postgres() {

@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr timeval kRestAfterFailure{5, 0};
-constexpr int kDeferSeconds = 45;
+// Short, because a client that says nothing is only disconnected (client_login_timeout) once we know of it.
+constexpr int kDeferSeconds = 1;
 
 Error step_failed(const char* step, int fd) {
   int error = errno;

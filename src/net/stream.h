@@ -58,7 +58,8 @@ class Stream : public ListHook<DirtyTag> {
   // Input. is_readable(): the kernel (or the TLS layer) may have bytes that were not read yet; stays true over a pause,
   // so nobody needs a new event to go on.
   bool is_readable() const { return readable_; }
-  // A connection just accepted has its first bytes already, mostly: try without waiting for the event.
+  // Look again, though the last read took less than it could. A reset that comes together with data is told by one
+  // edge only: whoever will not soon write to the peer, and so learn of it, has to look twice.
   void assume_readable() { readable_ = true; }
   ReadResult read(std::span<std::byte> buffer);
 

@@ -411,7 +411,8 @@ void ClientLogin::open_pool() {
 
 void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   Pooler& pooler = session.pooler;
-  session.parameters_ = merge_parameters(*session.parameters_, *welcome.tracked);
+  // What the client did not ask for it is told as the server's; that is not a wish of its own.
+  ParameterSetPtr shown = merge_parameters(*session.parameters_, *welcome.tracked);
   ByteBuffer out;
   {
     MessageWriter m(out, 'R');
@@ -419,7 +420,7 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   }
   out.append(welcome.untracked);
   for (std::size_t i = 0; i < pooler.tracked.size(); ++i)
-    if (const auto& value = session.parameters_->values()[i])
+    if (const auto& value = shown->values()[i])
       write_parameter_status(out, pooler.tracked.name(i), *value);
   random_bytes(session.cancel_key_);
   session.cancel_key_[0] &= std::byte{0x7f};

@@ -119,9 +119,15 @@ void ClientSession::pump() {
     if (r.status != ReadStatus::Data) return input_over(r.status);
     last_packet = worker.loop.now();
     if (pool_ != nullptr) counters().bytes_received.add(r.size);
+    if (!answer_is_due()) stream_.assume_readable();
     worker.loop.flush();
   }
   worker.loop.resume_later(*this);
+}
+
+// Something will be written to the client before it has to say anything more.
+bool ClientSession::answer_is_due() const {
+  return state_ == ClientState::Active ? leg_.server->can_finish_alone() : console_is_waiting;
 }
 
 std::size_t ClientSession::consume(Bytes in) {
@@ -203,7 +209,7 @@ void ClientSession::server_given(ServerConnection& server) {
   bool was_waiting = state_ == ClientState::Waiting;
   server.link(*this);
   if (server.state() != ServerState::Active) return;
-  if (server.parameters() != parameters_ && server.set_parameters_for(*this)) {
+  if (!server.agrees_with(parameters_) && server.set_parameters_for(*this)) {
     if (!set_state(ClientEvent::ServerToSet)) close(fatal("illegal state"));
     return;
   }

@@ -136,6 +136,7 @@ class ClientSession final : public StreamOwner,
   std::size_t consume(Bytes in);
   Outcome consume_one(Bytes in, std::size_t& used);
   bool may_read() const;
+  bool answer_is_due() const;
   void input_over(ReadStatus how);
   // The client is going: its server finishes what was asked, or is closed; then the session closes.
   void leave(const std::string& reason);

@@ -90,10 +90,18 @@ ParameterSetPtr merge_parameters(const ParameterSet& first, const ParameterSet& 
   return intern_parameters(std::move(values));
 }
 
-std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& there) {
+ParameterSetPtr in_spelling_of(const ParameterSet& there, const ParameterSet& wanted) {
+  ParameterValues values = wanted.values();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] && there.values()[i]) values[i] = there.values()[i];
+  return intern_parameters(std::move(values));
+}
+
+std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& defaults,
+                           const ParameterSet& there) {
   std::string sql;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto& want = wanted.values()[i];
+    const auto& want = wanted.values()[i] ? wanted.values()[i] : defaults.values()[i];
     const auto& have = there.values()[i];
     if (!want || !have || iequals(*want, *have)) continue;
     sql += "SET " + names.name(i) + "=";

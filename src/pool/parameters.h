@@ -50,8 +50,12 @@ ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, st
 // The values of `first`, and where it has none those of `second`.
 ParameterSetPtr merge_parameters(const ParameterSet& first, const ParameterSet& second);
 
-// "SET name='value';..." for every value that both sides know and that differs (without case), in order; empty if
-// nothing is to be done.
-std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& there);
+// "SET name='value';..." for every value that is wanted and that is another there (compared without case), in order;
+// empty if nothing is to be done. What `wanted` leaves open is wanted as in `defaults`.
+std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& defaults,
+                           const ParameterSet& there);
+
+// `wanted` with the spelling of `there`: the same values stay open.
+ParameterSetPtr in_spelling_of(const ParameterSet& there, const ParameterSet& wanted);
 
 }  // namespace lokadb

@@ -293,7 +293,7 @@ void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome>
     pool.login_running = false;
     pool.last_connect_failed = 0;
     pool.last_login_error.clear();
-    if (!pool.welcome && !server.close_needed) pool.welcome = std::move(welcome);
+    if (!server.close_needed) pool.welcome = std::move(welcome);  // the newest knows best
     while (ClientSession* client = pool.welcome ? pool.newcomers.pop_front() : nullptr) {
       ++client->in_flight;
       client->worker.loop.post([client] {

@@ -1,5 +1,7 @@
 #include "pool/server_connection.h"
 
+#include <utility>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -98,11 +100,10 @@ void ServerConnection::client_left() {
 }
 
 void ServerConnection::give_back() {
-  if (is_consuming_) {
+  if (is_reading_) {
     due_ = Due::GiveBack;
     return;
   }
-  due_ = Due::None;
   if (cancels_ > 0) {
     if (!set_state(ServerEvent::CancelAwaited)) close("illegal state");
     return;
@@ -115,18 +116,17 @@ void ServerConnection::give_back() {
 }
 
 void ServerConnection::release() {
-  if (is_consuming_) {
+  if (is_reading_) {
     due_ = Due::Release;
     return;
   }
-  due_ = Due::None;
   pooler.release(*this);
 }
 
 bool ServerConnection::set_parameters_for(ClientSession& client) {
-  std::string sql = set_statements(pooler.tracked, *client.parameters(), *parameters_);
+  std::string sql = set_statements(pooler.tracked, *client.parameters(), *defaults_, *parameters_);
   if (sql.empty()) {
-    client.set_parameters(merge_parameters(*parameters_, *client.parameters()));
+    agrees_with_ = client.parameters();
     return false;
   }
   log_line(LogLevel::Debug, "%s varcache_apply: %s", log_name().c_str(), sql.c_str());
@@ -178,7 +178,8 @@ void ServerConnection::step_finished() {
       }
       if (client_ == nullptr) return;
       // From now on in the server's spelling, so that the same SET is not sent again and again.
-      client_->set_parameters(merge_parameters(*parameters_, *client_->parameters()));
+      client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
+      agrees_with_ = client_->parameters();
       return client_->parameters_set();
     case Step::ConnectQuery:
       if (step_failed_)
@@ -233,8 +234,14 @@ void ServerConnection::pump() {
     if (!ListHook<IdleTag>::is_linked()) return;
     pool.idle.remove(this);
   }
+  is_reading_ = true;
   read_while_possible();
-  if (was_idle && state() == ServerState::Idle) pooler.release(*this);
+  is_reading_ = false;
+  if (state() == ServerState::Closed) return;
+  if (was_idle && state() == ServerState::Idle) return pooler.release(*this);
+  if (due_ == Due::None || !input_.empty() || body_left_ > 0) return;
+  // From here on the connection may be another worker's already: nothing of it may be touched any more.
+  std::exchange(due_, Due::None) == Due::GiveBack ? give_back() : pooler.release(*this);
 }
 
 void ServerConnection::read_while_possible() {
@@ -246,7 +253,9 @@ void ServerConnection::read_while_possible() {
     if (r.status == ReadStatus::Empty) return;
     if (r.status != ReadStatus::Data) return connection_lost();
     worker_->loop.flush();
-    if (state() == ServerState::Closed || state() == ServerState::Moving || !stream_.is_readable()) return;
+    if (state() == ServerState::Closed || (due_ != Due::None && input_.empty() && body_left_ == 0)) return;
+    if (!replies_.empty()) stream_.assume_readable();
+    if (!stream_.is_readable()) return;
   }
   worker_->loop.resume_later(*this);
 }

@@ -56,6 +56,8 @@ class ServerConnection final : public StreamOwner,
   void unlink() { client_ = nullptr; }
   // Starts setting the tracked parameters that differ from the client's; false: none does.
   bool set_parameters_for(ClientSession& client);
+  // The quick answer to the same question: the settings here were last found (or made) those of this very set.
+  bool agrees_with(const ParameterSetPtr& set) const { return set == agrees_with_; }
   // The client has gone: goes on alone with what was asked (Leaving), or closes.
   void client_left();
   // Free for another: runs a reset query first where one is due, then goes back to the pool. Both wait until all that
@@ -192,12 +194,13 @@ class ServerConnection final : public StreamOwner,
   bool copy_in_ = false;
   bool tainted_ = false;           // state we do not fully know: never reused
   bool leaves_state_ = false;      // SQL PREPARE, LISTEN: not for another client
+  std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
   int extra_ready_ = 0;            // ReadyForQuery that may come or not, after a failed COPY
   std::uint64_t unnamed_owner_ = 0;
   bool step_failed_ = false;
   enum class Due : std::uint8_t { None, GiveBack, Release };
-  Due due_ = Due::None;            // when the bytes in hand are done with
-  bool is_consuming_ = false;
+  Due due_ = Due::None;            // when what was read has been looked at
+  bool is_reading_ = false;
   bool has_served_ = false;
   Step step_ = Step::None;
   Error step_error_;
@@ -213,7 +216,9 @@ class ServerConnection final : public StreamOwner,
 
   std::uint32_t backend_pid_ = 0;
   std::vector<std::byte> cancel_key_;
-  ParameterSetPtr parameters_;
+  ParameterSetPtr parameters_;  // as they are
+  ParameterSetPtr defaults_;    // as they were after login: what a client that asks for nothing gets
+  ParameterSetPtr agrees_with_;
   int cancels_ = 0;
 };
 

@@ -299,6 +299,7 @@ std::shared_ptr<const Welcome> ServerConnection::make_welcome() const {
 
 void ServerConnection::login_complete() {
   idle_since = worker_->loop.now();
+  defaults_ = parameters_;
   const auto& query = pool.database.config->connect_query;
   if (query && !query->empty()) {
     if (!set_state(ServerEvent::TestStarted)) return close("illegal state");

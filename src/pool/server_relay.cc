@@ -25,15 +25,7 @@ std::size_t ServerConnection::consume(Bytes in) {
     return used + consume(in.subspan(used));
   }
   if (client_ != nullptr) client_->counters().bytes_sent.add(in.size());
-  is_consuming_ = true;
-  std::size_t used = consume_messages(in);
-  is_consuming_ = false;
-  if (state() == ServerState::Closed || used < in.size() || body_left_ > 0) return used;
-  if (due_ == Due::GiveBack)
-    give_back();
-  else if (due_ == Due::Release)
-    release();
-  return used;
+  return consume_messages(in);
 }
 
 std::size_t ServerConnection::consume_messages(Bytes in) {
@@ -107,7 +99,12 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
       if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
       return stream_out(in, total, front_is_for_client(), used);
     case 'G':  // CopyInResponse
+      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
       copy_in_ = true;
+      if (client_ != nullptr && client_->state() == ClientState::Leaving) {
+        close("client disconnect during COPY");  // nobody will send the data
+        return false;
+      }
       return stream_out(in, total, front_is_for_client(), used);
     case 'H':  // CopyOutResponse
     case 'W':  // CopyBothResponse
@@ -287,8 +284,13 @@ bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std:
   }
   bool ours = step_ != Step::None;
   if (auto index = pooler.tracked.index(name)) {
+    bool agreed = client_ != nullptr && agrees_with(client_->parameters());
     parameters_ = with_parameter(parameters_, *index, value);
-    if (client_ != nullptr && !ours) client_->set_parameters(with_parameter(client_->parameters(), *index, value));
+    agrees_with_ = nullptr;
+    if (client_ != nullptr && !ours) {
+      client_->set_parameters(with_parameter(client_->parameters(), *index, value));
+      if (agreed) agrees_with_ = client_->parameters();
+    }
   }
   // The answers to our own SET are not news to the client, other reports are.
   return stream_out(in, total, client_ != nullptr && !ours, used);

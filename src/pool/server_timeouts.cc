@@ -42,6 +42,11 @@ void ServerConnection::check_timeouts(std::int64_t now) {
 
 void ServerConnection::check_idle(std::int64_t now) {
   const Options& o = pooler.options();
+  if (looked_twice_at_ != idle_since) {
+    looked_twice_at_ = idle_since;
+    stream_.assume_readable();
+    worker_->loop.resume_later(*this);
+  }
   const char* reason = nullptr;
   {
     std::lock_guard guard(pooler.lock);

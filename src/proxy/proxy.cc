@@ -21,6 +21,8 @@ namespace lokadb {
 
 namespace {
 
+constexpr int kClientsBeforeSpreading = 32;
+
 int worker_count(const Options& o) {
   if (o.worker_threads > 0) return o.worker_threads;
   cpu_set_t set;
@@ -205,13 +207,20 @@ void Proxy::listen_on(const std::string& address, std::vector<std::string>& fail
   freeaddrinfo(found);
 }
 
-// The worker with the fewest clients takes the connection.
-void Proxy::accepted(int fd, const SocketAddress& peer) {
-  if (!peer.is_unix() && pooler_.options().tcp_keepalive) tune_tcp_socket(fd, pooler_.tcp_tuning());
+// The first worker takes the first clients, and then the one with the fewest: as long as they are few, one thread
+// serves them quicker than several that hand servers to each other, and strictly in the order of their asking.
+Worker& Proxy::worker_for_new_client() {
   Worker* chosen = &pooler_.main_worker();
+  if (chosen->client_count.load(std::memory_order_relaxed) < kClientsBeforeSpreading) return *chosen;
   for (auto& worker : pooler_.workers)
     if (worker->client_count.load(std::memory_order_relaxed) < chosen->client_count.load(std::memory_order_relaxed))
       chosen = worker.get();
+  return *chosen;
+}
+
+void Proxy::accepted(int fd, const SocketAddress& peer) {
+  if (!peer.is_unix() && pooler_.options().tcp_keepalive) tune_tcp_socket(fd, pooler_.tcp_tuning());
+  Worker* chosen = &worker_for_new_client();
   auto begin = [this, chosen, fd, peer] { (new ClientSession(pooler_, *chosen, fd, peer))->start(); };
   if (chosen == &pooler_.main_worker())
     begin();

@@ -32,6 +32,7 @@ class Proxy final : public ProcessControl {
  private:
   void listen();
   void listen_on(const std::string& address, std::vector<std::string>& failed);
+  Worker& worker_for_new_client();
   void accepted(int fd, const SocketAddress& peer);
   void catch_signal(int number, void (Proxy::*handler)());
   void on_hup();

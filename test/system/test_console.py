@@ -26,8 +26,8 @@ COLUMNS = {
     "sv_being_canceled sv_idle sv_used sv_tested sv_login maxwait maxwait_us pool_mode load_balance_hosts",
     "peer_pools": "peer_id cl_active_cancel_req cl_waiting_cancel_req sv_active_cancel sv_login",
     "peers": "peer_id host port pool_size",
-    "databases": "name host port database force_user pool_size min_pool_size reserve_pool_size server_lifetime pool_mode "
-    "load_balance_hosts max_connections current_connections max_client_connections "
+    "databases": "name host port database force_user pool_size min_pool_size reserve_pool_size server_lifetime "
+    "pool_mode load_balance_hosts max_connections current_connections max_client_connections "
     "current_client_connections paused disabled",
     "users": "name pool_size reserve_pool_size pool_mode max_user_connections current_connections "
     "max_user_client_connections current_client_connections",
