@@ -339,6 +339,7 @@ void Console::suspend(ClientSession& session, const ConsoleCommand& command, For
 void Console::shutdown(ClientSession& session, const ConsoleCommand& command, Form, Answer& answer) {
   if (!command.has_argument) {
     log_line(LogLevel::Log, "SHUTDOWN command issued");
+    answer.is_later = true;  // no answer: the end of the connection is one
     return lifecycle_.shut_down(ShutdownMode::Immediate);
   }
   ShutdownMode mode;
@@ -360,17 +361,21 @@ void Console::kill(ClientSession& session, const ConsoleCommand& command, Form, 
     Database* database = database_for(session, command, "kill", answer);
     if (database == nullptr) return;
     log_command(command);
-    database->is_paused = true;
-    pooler_.close_everything_of(*database, "database removed");
+    kill_database(*database);
     return finish(session, "KILL", answer);
   }
   log_command(command);
   for (auto& [name, database] : pooler_.databases) {
     if (database->is_console || database->pools.empty()) continue;
-    database->is_paused = true;
-    pooler_.close_everything_of(*database, "database removed");
+    kill_database(*database);
   }
   finish(session, "KILL", answer);
+}
+
+void Console::kill_database(Database& database) {
+  database.is_paused = true;
+  for (auto& [name, pool] : database.pools) pool->welcome = nullptr;  // new logins wait, too, until RESUME
+  pooler_.close_everything_of(database, "database removed");
 }
 
 void Console::kill_client(ClientSession& session, const ConsoleCommand& command, Form, Answer& answer) {

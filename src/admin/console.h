@@ -79,6 +79,7 @@ class Console final : public ConsoleBackend {
   void reconnect(ClientSession&, const ConsoleCommand&, Form, Answer&);
   void wait_close(ClientSession&, const ConsoleCommand&, Form, Answer&);
 
+  void kill_database(Database& database);
   void log_command(const ConsoleCommand& command) const;
   void set_disabled(ClientSession&, const ConsoleCommand&, bool disabled, Answer&);
   Database* database_for(ClientSession&, const ConsoleCommand&, const char* verb, Answer&);

@@ -85,6 +85,8 @@ class EventLoop {
 
   // Runs `task` on this loop's thread, soon. Any thread.
   void post(std::function<void()> task);
+  // Runs what was posted so far. This loop's thread, or any when the loop has ended.
+  void run_posted();
 
   // The rest: this loop's thread only.
 
@@ -111,7 +113,6 @@ class EventLoop {
 
  private:
   static void on_wake(evutil_socket_t, short, void* self);
-  void run_posted();
 
   EventBasePtr base_;
   int wake_fd_ = -1;

@@ -157,6 +157,11 @@ ReadResult Stream::read(std::span<std::byte> buffer) {
   return ssl_ ? read_tls(buffer) : read_plain(buffer.data(), buffer.size());
 }
 
+bool Stream::has_input_waiting() const {
+  std::byte waste;
+  return fd_ >= 0 && (recv(fd_, &waste, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK));
+}
+
 ReadResult Stream::read_plain(std::byte* buffer, std::size_t size) {
   ssize_t n;
   do {
@@ -201,22 +206,15 @@ ReadResult Stream::read_tls(std::span<std::byte> buffer) {
   return {ReadStatus::Data, got};
 }
 
-void Stream::send(Bytes bytes) {
+void Stream::send_segment(Bytes bytes) {
   if (broken_ || loop_ == nullptr || bytes.empty()) return;
   if (!segments_) {
     segments_ = loop_->take_segments();
     loop_->mark_dirty(*this);
   }
-  if (!segments_->empty()) {
-    iovec& last = segments_->back();
-    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len == bytes.data()) {
-      last.iov_len += bytes.size();
-      return;
-    }
-    if (segments_->size() == kMaxSegments) {
-      stash(*segments_, 0);
-      segments_->clear();
-    }
+  if (segments_->size() == kMaxSegments) {
+    stash(*segments_, 0);
+    segments_->clear();
   }
   segments_->push_back({const_cast<std::byte*>(bytes.data()), bytes.size()});
 }

@@ -62,9 +62,20 @@ class Stream : public ListHook<DirtyTag> {
   // edge only: whoever will not soon write to the peer, and so learn of it, has to look twice.
   void assume_readable() { readable_ = true; }
   ReadResult read(std::span<std::byte> buffer);
+  // Whether something waits in the kernel: bytes, the end, or an error. One system call; nothing is taken.
+  bool has_input_waiting() const;
 
   // Output. The bytes must live until the turn ends (receive buffer, turn arena, static storage).
-  void send(Bytes bytes);
+  void send(Bytes bytes) {
+    if (segments_ != nullptr && !segments_->empty() && !broken_) {
+      iovec& last = segments_->back();
+      if (static_cast<const std::byte*>(last.iov_base) + last.iov_len == bytes.data()) {
+        last.iov_len += bytes.size();
+        return;
+      }
+    }
+    send_segment(bytes);
+  }
   void send_copy(Bytes bytes);
   // True while bytes wait for the peer to read: whoever feeds this stream pauses.
   bool is_blocked() const { return sent_ < backlog_.size(); }
@@ -87,6 +98,7 @@ class Stream : public ListHook<DirtyTag> {
   friend int stream_bio_read(BIO*, char*, int);
   friend int stream_bio_write(BIO*, const char*, int);
   void add_event(bool with_write);
+  void send_segment(Bytes bytes);
   void want_write(bool on);
   ReadResult read_plain(std::byte* buffer, std::size_t size);
   ReadResult read_tls(std::span<std::byte> buffer);

@@ -44,7 +44,7 @@ void CancelJob::start(ClientSession& requester, Bytes key) {
 void CancelJob::search(Pooler& pooler, const std::shared_ptr<Request>& request, std::size_t left, std::size_t index) {
   ClientSession* client = nullptr;
   pooler.workers[index]->clients.for_each([&](ClientSession* c) {
-    bool is_logged_in = c->state() >= ClientState::Idle && c->state() <= ClientState::Leaving;
+    bool is_logged_in = c->state() >= ClientState::Idle && c->state() < ClientState::Closed;
     if (is_logged_in && CRYPTO_memcmp(c->cancel_key().data(), request->key.data(), request->key.size()) == 0)
       client = c;
   });

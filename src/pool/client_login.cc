@@ -369,10 +369,9 @@ void ClientLogin::open_console() {
     m->u32(0);
   }
   session_.pooler.console->greet(out);
+  write_cancel_key(session_, out);
   write_ready_for_query(out, 'I');
   session_.stream().send_copy(out.bytes());
-  random_bytes(session_.cancel_key_);
-  session_.cancel_key_[0] &= std::byte{0x7f};
   {
     std::lock_guard guard(session_.pooler.lock);
     session_.pool_ = &session_.pooler.pool(*session_.database_, kConsoleName);
@@ -409,6 +408,14 @@ void ClientLogin::open_pool() {
   session.drop_login();
 }
 
+// A key of our own making: the client's, whichever server works for it.
+void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
+  random_bytes(session.cancel_key_);
+  session.cancel_key_[0] &= std::byte{0x7f};  // drivers show the first half as a process id
+  MessageWriter m(out, 'K');
+  m->append(session.cancel_key_);
+}
+
 void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   Pooler& pooler = session.pooler;
   // What the client did not ask for it is told as the server's; that is not a wish of its own.
@@ -422,12 +429,7 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   for (std::size_t i = 0; i < pooler.tracked.size(); ++i)
     if (const auto& value = shown->values()[i])
       write_parameter_status(out, pooler.tracked.name(i), *value);
-  random_bytes(session.cancel_key_);
-  session.cancel_key_[0] &= std::byte{0x7f};
-  {
-    MessageWriter m(out, 'K');
-    m->append(session.cancel_key_);
-  }
+  write_cancel_key(session, out);
   const std::string& notice = pooler.options().login_notify_message;
   if (!notice.empty()) write_notice(out, "00000", notice);
   write_ready_for_query(out, 'I');

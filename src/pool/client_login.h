@@ -25,6 +25,7 @@ class ClientLogin final : public Buriable {
   const char* user_name() const { return user_.empty() ? "(nouser)" : user_.c_str(); }
 
   // The pool's welcome is there.
+  static void write_cancel_key(ClientSession& session, ByteBuffer& out);
   static void send_welcome(ClientSession& session, const Welcome& welcome);
 
  private:

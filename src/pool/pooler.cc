@@ -28,7 +28,7 @@ Pooler::Pooler(ConfigPtr c, int worker_count)
   apply_config(config);
 }
 
-Pooler::~Pooler() = default;
+Pooler::~Pooler() { close_all(); }
 
 TcpTuning Pooler::tcp_tuning() const {
   const Options& o = options();
@@ -38,6 +38,7 @@ TcpTuning Pooler::tcp_tuning() const {
 // ------------------------------------------------------------------ the world
 
 void Pooler::run_alone(const std::function<void()>& fn) {
+  if (is_stopping_) return;  // the other workers may have left their loops
   struct Gate {
     std::mutex mutex;
     std::condition_variable changed;
@@ -69,7 +70,17 @@ void Pooler::run_alone_later(std::function<void()> fn) {
 }
 
 void Pooler::stop_all() {
+  is_stopping_ = true;
   for (auto& worker : workers) worker->loop.stop();
+}
+
+void Pooler::close_all() {
+  // Messages between workers first: some carry a connection that is on no list. Two rounds, as one may post another.
+  for (int round = 0; round < 3; ++round)
+    for (auto& worker : workers) worker->loop.run_posted();
+  for_each_client([](ClientSession& c) { c.close_silently({}); });
+  for_each_server([](ServerConnection& s) { s.close({}); });
+  for (auto& worker : workers) worker->loop.end_turn();
 }
 
 // ------------------------------------------------------------------ registry

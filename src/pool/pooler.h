@@ -127,10 +127,11 @@ class Pooler {
   // Called at the end of tick(): what pauses and shutdowns wait for, statistics.
   std::function<void()> on_tick;
 
-  // Ends the process' loops; any thread.
+  // Ends the process' loops. Main thread.
   void stop_all();
 
  private:
+  void close_all();
   // Idle servers of a pool that a client could have.
   struct Choice {
     ServerConnection* own = nullptr;
@@ -162,6 +163,7 @@ class Pooler {
   void drop_pool(Pool& pool, std::int64_t now);
 
   std::atomic<std::uint64_t> next_id_{0};
+  bool is_stopping_ = false;  // main thread
   std::vector<Dropped> dropped_;
   std::vector<DroppedPool> dropped_pools_;
 };

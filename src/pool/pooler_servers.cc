@@ -134,7 +134,8 @@ void Pooler::release(ServerConnection& server) {
   bool more_wait = false;
   {
     std::lock_guard guard(lock);
-    switch (server.state()) {
+    ServerState was = server.state();
+    switch (was) {
       case ServerState::Login:
         server.set_state(ServerEvent::LoggedIn);
         break;
@@ -149,7 +150,7 @@ void Pooler::release(ServerConnection& server) {
       default:
         break;
     }
-    server.idle_since = now;
+    if (was != ServerState::Idle) server.idle_since = now;
     if (pause_mode == PauseMode::Paused || pool.database.is_paused)
       reason = "pause mode";
     else
@@ -195,7 +196,7 @@ bool Pooler::is_wanted(const Pool& pool) const {
 }
 
 Pooler::Launch Pooler::may_launch(Pool& pool, std::int64_t now, bool for_minimum) {
-  if (pool.login_running || !may_serve(pool) || pool.database.is_console) return Launch::No;
+  if (is_stopping_ || pool.login_running || !may_serve(pool) || pool.database.is_console) return Launch::No;
   if (pool.last_connect_failed != 0 && now - pool.last_connect_failed < options().server_login_retry.count())
     return Launch::No;
   const PoolSettings& s = pool.settings;

@@ -58,7 +58,7 @@ void ServerConnection::close_with(const Error& error) {
     pooler.forget_server(*this);
     set_state(ServerEvent::Closed);
   }
-  if (pooler.options().log_disconnections)
+  if (pooler.options().log_disconnections && !error.log_text().empty())
     log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), error.log_text().c_str(),
              static_cast<long long>((worker_->loop.now() - born) / 1000000));
   if (stream_.is_open() && !stream_.is_broken() && login_step_ == LoginStep::Messages) {
@@ -92,11 +92,10 @@ void ServerConnection::link(ClientSession& client) {
 
 void ServerConnection::client_left() {
   bool clean = is_clean();
-  bool owes_nothing = replies_.empty() && !is_busy_;
   client_ = nullptr;
   if (clean) return give_back();
   if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
-  close(owes_nothing ? "client disconnect while server was not ready" : "client disconnected with query in progress");
+  close("client disconnect while server was not ready");
 }
 
 void ServerConnection::give_back() {

@@ -78,7 +78,9 @@ class ServerConnection final : public StreamOwner,
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
   bool has_prepared(const PreparedStatement& statement) const { return statements_.has(statement); }
   // Gives the client the answers that are given here, and not by the server, as far as no others stand before them.
-  void skip_silent_heads();
+  void skip_silent_heads() {
+    if (!replies_.empty() && is_silent(replies_.front().request)) answer_silent_heads();
+  }
   // Who sent the unnamed statement that the server has; others must not run it.
   void set_unnamed_owner(std::uint64_t client_id) { unnamed_owner_ = client_id; }
   void forget_unnamed_of_others(std::uint64_t client_id);
@@ -171,6 +173,7 @@ class ServerConnection final : public StreamOwner,
   void after_error();
   void send_error_renamed(Bytes message);
   void step_finished();
+  void answer_silent_heads();
   void start_step(Step step, const std::string& sql);
   bool front_is_for_client();
   void note_parameter(std::string_view name, std::string_view value);

@@ -91,7 +91,7 @@ bool ServerConnection::can_finish_alone() const {
          ends_with_ready(replies_.back().request);
 }
 
-void ServerConnection::skip_silent_heads() {
+void ServerConnection::answer_silent_heads() {
   while (!replies_.empty() && is_silent(replies_.front().request)) {
     if (client_ != nullptr) {
       if (replies_.front().request == Request::ParsedHere)

@@ -42,10 +42,14 @@ void ServerConnection::check_timeouts(std::int64_t now) {
 
 void ServerConnection::check_idle(std::int64_t now) {
   const Options& o = pooler.options();
+  // Once in each idleness: an end that came together with the last answer was not told apart from it.
   if (looked_twice_at_ != idle_since) {
     looked_twice_at_ = idle_since;
-    stream_.assume_readable();
-    worker_->loop.resume_later(*this);
+    if (stream_.has_input_waiting()) {
+      stream_.assume_readable();
+      worker_->loop.resume_later(*this);
+      return;
+    }
   }
   const char* reason = nullptr;
   {

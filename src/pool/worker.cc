@@ -25,13 +25,7 @@ Worker::Worker(Pooler& p, int i, std::size_t receive_size) : pooler(p), index(i)
   janitor_ = std::make_unique<Timer>(loop, kTickPeriod, [this] { tick(); });
 }
 
-Worker::~Worker() {
-  // At exit: sockets close with their owners, nobody is told.
-  clients.for_each([this](ClientSession* c) {
-    clients.remove(c);
-    delete c;
-  });
-}
+Worker::~Worker() = default;
 
 void Worker::start_thread() {
   thread_ = std::thread([this] {

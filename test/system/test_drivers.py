@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 import threading
 
 import asyncpg
@@ -9,6 +10,7 @@ import psycopg
 import psycopg2
 import pytest
 
+import harness
 from harness import eventually
 
 
@@ -104,3 +106,26 @@ def test_psycopg_reads_the_console(start):
         cursor.execute("SHOW STATS;")
         assert cursor.description[0][0] == "database"
     eventually(lambda: not proxy.show("clients", user="stats"))
+
+
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_pgbench_with_more_clients_than_servers(start, cluster, protocol, workers):
+    bench = [harness.PG_BIN / "pgbench", "-h", "127.0.0.1", "-U", "app"]
+    cluster.sql("drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers")
+    subprocess.run([*bench, "-p", str(cluster.port), "-i", "-q", "app"], check=True, capture_output=True)
+    proxy = start(pool_mode="transaction", default_pool_size=2, query_wait_timeout=10, worker_threads=workers)
+    # pgbench prepares inside its transactions, and waits for that with all the clients of a thread standing still: with
+    # -M prepared and fewer servers than clients only single statements cannot hang it.
+    script = ["-S"] if protocol == "prepared" else []
+    done = subprocess.run(
+        [*bench, "-p", str(proxy.port), "-n", "-M", protocol, *script, "-c", "12", "-t", "40", "app"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "number of transactions actually processed: 480/480" in done.stdout
+    assert cluster.value("select sum(abalance) from pgbench_accounts") == cluster.value(
+        "select coalesce(sum(delta), 0) from pgbench_history"
+    )

@@ -328,20 +328,9 @@ def test_a_server_behind_a_unix_socket(start, cluster):
     assert proxy.connect().value("select inet_server_addr() is null") == "t"
 
 
-def test_a_physical_replication_connection_answers_identify_system(start):
-    proxy = start(databases={"app": ""})
-    client = proxy.connect(user="postgres", params={"replication": "yes"})
-    assert client.query("IDENTIFY_SYSTEM").columns[0][0] == "systemid"
-    assert [r["replication"] for r in proxy.show("clients", user="postgres")] == ["physical"]
-
-
-def test_a_logical_replication_connection_takes_sql_too_and_is_never_pooled(start, cluster):
-    proxy = start(databases={"app": ""})
-    pids = []
-    for _ in range(2):
-        client = proxy.connect(user="postgres", params={"replication": "database", "options": "-c geqo=off"})
-        assert client.value("show geqo") == "off"
-        pids.append(client.value("select pg_backend_pid()"))
-        client.terminate()
-    assert pids[0] != pids[1]
-    proxy.wait_log("closing because: replication client was closed", count=2)
+def test_a_replication_connection_is_refused_with_its_reason(start):
+    proxy = start()
+    with pytest.raises(wire.PgError) as refused:
+        proxy.connect(params={"replication": "database"})
+    assert refused.value.fields["C"] == "0A000"
+    assert "replication" in refused.value.fields["M"]

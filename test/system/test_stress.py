@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import threading
+import time
 
 import pytest
 
@@ -266,6 +267,7 @@ def test_pause_and_resume_under_load_lose_nothing(start, workers):
                                 console.query("resume")
                             elif command != "resume" or proxy.show("state", key="paused")[0]["value"] == "yes":
                                 console.query(command)
+                    time.sleep(0.05)  # the others' turn
             finally:
                 stop.set()
             return
