@@ -58,7 +58,7 @@ std::optional<std::int64_t> parse_c_int(std::string_view s) {
   char* end = nullptr;
   errno = 0;
   long long v = std::strtoll(copy.c_str(), &end, 0);
-  if (errno != 0 || end == copy.c_str() || *end != '\0') return std::nullopt;
+  if (errno != 0 || end == copy.c_str() || end != copy.c_str() + copy.size()) return std::nullopt;
   return v;
 }
 

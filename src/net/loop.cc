@@ -168,6 +168,11 @@ std::int64_t EventLoop::now() {
 
 Timer::Timer(EventLoop& loop, std::int64_t period_us, std::function<void()> fn) : loop_(loop), fn_(std::move(fn)) {
   event_.reset(event_new(loop.base(), -1, EV_PERSIST, &Timer::on_tick, this));
+  set_period(period_us);
+}
+
+void Timer::set_period(std::int64_t period_us) {
+  period_us_ = period_us;
   timeval tv{period_us / 1000000, period_us % 1000000};
   event_add(event_.get(), &tv);
 }

@@ -134,12 +134,16 @@ class EventLoop {
 class Timer {
  public:
   Timer(EventLoop& loop, std::int64_t period_us, std::function<void()> fn);
+  // From now on; the next call is one new period away.
+  void set_period(std::int64_t period_us);
+  std::int64_t period() const { return period_us_; }
 
  private:
   static void on_tick(evutil_socket_t, short, void* self);
   EventLoop& loop_;
   std::function<void()> fn_;
   EventPtr event_;
+  std::int64_t period_us_ = 0;
 };
 
 }  // namespace lokadb

@@ -188,6 +188,8 @@ ReadResult Stream::read_tls(std::span<std::byte> buffer) {
     std::size_t n = 0;
     if (SSL_read_ex(ssl_.get(), buffer.data() + got, buffer.size() - got, &n) == 1) {
       got += n;
+      // Nothing more in the TLS layer or the kernel: no need to ask again.
+      if (!readable_ && tls_unread_.empty() && SSL_has_pending(ssl_.get()) == 0) return {ReadStatus::Data, got};
       continue;
     }
     int why = SSL_get_error(ssl_.get(), 0);

@@ -234,9 +234,8 @@ void ClientLogin::begin_login() {
 Result<Done> ClientLogin::check_limits() {
   Pooler& pooler = session_.pooler;
   const Options& o = pooler.options();
-  std::string prefix = session_.log_name();
   std::lock_guard guard(pooler.lock);
-  Database* database = pooler.find_database(database_, prefix.c_str());
+  Database* database = pooler.find_database(database_, [this] { return session_.log_name(); });
   database_is_known_ = database != nullptr;
   session_.database_ = database;
   if (database != nullptr && database->is_console) {
@@ -251,7 +250,7 @@ Result<Done> ClientLogin::check_limits() {
 
   bool forced = database->config->user.has_value();
   if (is_any && !forced && !database->is_console) {
-    log_line(LogLevel::Error, "%s auth_type=any requires forced user", prefix.c_str());
+    log_line(LogLevel::Error, "%s auth_type=any requires forced user", session_.log_name().c_str());
     return fatal("bouncer config error");
   }
   User& user = pooler.user(is_any && forced ? *database->config->user : user_);

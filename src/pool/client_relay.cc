@@ -1,5 +1,6 @@
 // A client's requests on their way to a server. Only headers are looked at, except for messages that name a prepared
 // statement; everything else goes on from the buffer it was read into.
+#include <algorithm>
 #include <cstring>
 
 #include "base/clock.h"
@@ -13,6 +14,8 @@ namespace lokadb {
 
 namespace {
 constexpr std::size_t kMaxNamedParse = 256u << 20;  // held in one piece
+constexpr std::size_t kMaxStatements = 65536;       // of one client
+constexpr std::size_t kMaxOutstanding = 1u << 20;   // requests of one client that are not answered yet
 constexpr std::size_t kMaxNames = 65536;            // portal and statement name of one message
 
 // Whole string up to its zero byte at `at` of what is here of a body; nullopt: its end has not come yet.
@@ -31,6 +34,8 @@ ClientSession::Outcome ClientSession::refuse(const Error& error) {
 }
 
 ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& used) {
+  if (is_linked() && leg_.server->outstanding_count() > kMaxOutstanding)
+    return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many requests in one pipeline", {}});
   switch (head.type) {
     case 'Q':
       if (pooler.options().disable_pqexec) return refuse(fatal("PQexec disallowed"));
@@ -123,8 +128,8 @@ void ClientSession::send_renamed(MessageHead head, std::string_view before, std:
   std::byte* out = worker.loop.arena().allocate(size);
   out[0] = static_cast<std::byte>(head.type);
   store_u32(out + 1, static_cast<std::uint32_t>(4 + head.body - replaced + name.size()));
-  std::memcpy(out + kHeaderSize, before.data(), before.size());
-  std::memcpy(out + kHeaderSize + before.size(), name.data(), name.size());
+  std::copy_n(as_bytes(before).data(), before.size(), out + kHeaderSize);
+  std::copy_n(as_bytes(name).data(), name.size(), out + kHeaderSize + before.size());
   leg_.server->forward({out, size});
 }
 
@@ -165,6 +170,8 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
     server.forward(in.subspan(kHeaderSize + name->size(), head.body - name->size()));
     return Outcome::Done;
   }
+  if (statements_.size() >= kMaxStatements)
+    return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many prepared statements", {}});
   StatementPtr statement = intern_statement(text);
   undo->statement = statement;
   undo->client_added = true;

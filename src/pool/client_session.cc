@@ -22,6 +22,7 @@ ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& 
   w.client_count.fetch_add(1, std::memory_order_relaxed);
   w.clients.push_back(this);
   ++w.timed_clients;  // in state Startup
+  w.tick_soon();
   stream_.open(w.loop, fd, peer.is_unix());
 }
 
@@ -52,6 +53,7 @@ void ClientSession::enter(ClientState next) {
            s == ClientState::Waiting;
   };
   worker.timed_clients += static_cast<int>(is_timed(next)) - static_cast<int>(is_timed(state_));
+  if (is_timed(next)) worker.tick_soon();
   state_ = next;
 }
 
@@ -296,12 +298,11 @@ void ClientSession::close(const Error& error, bool tell) {
 
 void ClientSession::close_silently(const std::string& reason) {
   if (state_ == ClientState::Closed) return;
-  std::string name = log_name();
   ClientState was = state_;
-  enter(ClientState::Closed);
   if (pooler.options().log_disconnections && !reason.empty())
-    log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", name.c_str(), reason.c_str(),
+    log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), reason.c_str(),
              static_cast<long long>((worker.loop.now() - born) / 1000000));
+  enter(ClientState::Closed);
   if (is_linked()) {
     ServerConnection& server = *leg_.server;
     leg_.server = nullptr;

@@ -50,10 +50,11 @@ void forget(const ParameterSet* set) {
   delete set;
 }
 
-// Everything in quotes, quotes doubled; search_path is a list that must stay one.
+// Everything in quotes, quotes doubled; search_path is a list that must stay one. An empty one is reported as "", which
+// the server does not take as an identifier.
 void append_value(std::string& sql, std::string_view name, std::string_view value) {
   if (iequals(name, "search_path")) {
-    sql += value.empty() ? "''" : value;
+    sql += value.empty() || value == "\"\"" ? "''" : value;
     return;
   }
   sql += '\'';

@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kConsoleName = "pgbouncer";
 constexpr int kSmallBuffer = 4096;
 constexpr int kGrowth = 16;
+constexpr std::int64_t kLongLimit = 120'000'000;  // microseconds: a few seconds more do not matter
 
 // One buffer serves all reads of a worker, so it may be large; a pkt_buf below the default is taken at its word.
 std::size_t receive_size(const Options& o) {
@@ -60,6 +61,7 @@ void Pooler::run_alone(const std::function<void()>& fn) {
   std::unique_lock guard(gate.mutex);
   gate.changed.wait(guard, [&] { return gate.arrived == others; });
   fn();
+  for (auto& worker : workers) worker->tick_soon();
   gate.open = true;
   gate.changed.notify_all();
   gate.changed.wait(guard, [&] { return gate.left == others; });  // `gate` lives on our stack
@@ -85,7 +87,7 @@ void Pooler::close_all() {
 
 // ------------------------------------------------------------------ registry
 
-Database* Pooler::find_database(std::string_view name, const char* log_prefix) {
+Database* Pooler::find_database(std::string_view name, const std::function<std::string()>& log_name) {
   auto it = databases.find(name);
   if (it != databases.end()) return it->second.get();
   if (!config->fallback) return nullptr;
@@ -96,7 +98,7 @@ Database* Pooler::find_database(std::string_view name, const char* log_prefix) {
   made->config = entry;
   made->is_auto = true;
   made->unused_since = now_us();
-  log_line(LogLevel::Log, "%s registered new auto-database: %s", log_prefix, made->name.c_str());
+  log_line(LogLevel::Log, "%s registered new auto-database: %s", log_name ? log_name().c_str() : "", made->name.c_str());
   return databases.emplace(made->name, std::move(made)).first->second.get();
 }
 
@@ -220,6 +222,23 @@ void Pooler::apply_config(ConfigPtr next) {
     if (database->config->user) user(*database->config->user).is_known = true;
   for_each_pool([this](Pool& pool) { refresh_settings(pool); });
   for (auto& worker : workers) worker->resolver->set_ttls(o.dns_max_ttl, o.dns_nxdomain_ttl);
+  has_short_limits = find_short_limits();
+}
+
+bool Pooler::find_short_limits() {
+  const Options& o = options();
+  if (has_client_idle_timeouts || o.min_pool_size > 0 || o.server_fast_close) return true;
+  auto is_short = [](Micros limit) { return limit.count() > 0 && limit.count() < kLongLimit; };
+  for (Micros limit : {o.server_idle_timeout, o.server_lifetime, o.autodb_idle_timeout, o.pool_idle_timeout})
+    if (is_short(limit)) return true;
+  // Limits of working connections are not worth telling apart: where one is set, somebody wants it kept.
+  for (Micros limit : {o.query_timeout, o.idle_transaction_timeout, o.transaction_timeout})
+    if (limit.count() > 0) return true;
+  for (const auto& [name, u] : config->users)
+    if (u.query_timeout || u.idle_transaction_timeout || u.transaction_timeout) return true;
+  for (const auto& [name, d] : config->databases)
+    if (d.min_pool_size.value_or(0) > 0 || (d.server_lifetime && is_short(*d.server_lifetime))) return true;
+  return false;
 }
 
 void Pooler::tag_dirty(Pool& pool) {
@@ -260,25 +279,38 @@ bool Pooler::servers_gone(const Database* only) const {
 // ------------------------------------------------------------------ three times a second
 
 void Pooler::tick() {
-  std::int64_t now = main_worker().loop.now();
+  launch_for_waiters(main_worker());
+  fill_pools();
+  drop_unused(main_worker().loop.now());
+  if (on_tick) on_tick();
+}
+
+void Pooler::launch_for_waiters(Worker& worker) {
   std::vector<Pool*> pools;
   {
     std::lock_guard guard(lock);
-    for_each_pool([&](Pool& p) { pools.push_back(&p); });
+    for_each_pool([&](Pool& p) {
+      if (!p.database.is_console && is_wanted(p)) pools.push_back(&p);
+    });
+  }
+  for (Pool* p : pools) launch_if_wanted(*p, worker);
+}
+
+// min_pool_size; a pool of a forced user is filled even before its first client.
+void Pooler::fill_pools() {
+  std::vector<Pool*> pools;
+  {
+    std::lock_guard guard(lock);
     for (auto& [name, database] : databases) {
+      if (database->is_console) continue;
       const auto& forced = database->config->user;
       int wanted = database->config->min_pool_size.value_or(options().min_pool_size);
-      if (forced && wanted > 0 && !database->is_console && !database->pools.contains(*forced))
-        pools.push_back(&pool(*database, *forced));
+      if (wanted <= 0) continue;
+      if (forced) pool(*database, *forced);
+      for (auto& [user_name, p] : database->pools) pools.push_back(p.get());
     }
   }
-  for (Pool* p : pools) {
-    if (p->database.is_console) continue;
-    launch_if_wanted(*p, main_worker());
-    fill_to_minimum(*p, main_worker());
-  }
-  drop_unused(now);
-  if (on_tick) on_tick();
+  for (Pool* p : pools) fill_to_minimum(*p, main_worker());
 }
 
 // Databases made from "*", and pools, that nobody has used for long.

@@ -65,6 +65,7 @@ class Pooler {
   std::shared_ptr<const TlsContext> client_tls;  // null: off
   std::shared_ptr<const TlsContext> server_tls;
   bool has_client_idle_timeouts = false;
+  bool has_short_limits = false;  // some time limit of idle or working connections is short, or pools are to be filled
   PauseMode pause_mode = PauseMode::None;
   ShutdownMode shutdown_mode = ShutdownMode::None;
   const Options& options() const { return config->options; }
@@ -83,7 +84,8 @@ class Pooler {
   std::mutex lock;
 
   // The database of this name, made from "*" if need be; null if there is none. [lock] held.
-  Database* find_database(std::string_view name, const char* log_prefix = "");
+  // log_name says who asks, if that has to be logged.
+  Database* find_database(std::string_view name, const std::function<std::string()>& log_name = nullptr);
   User& user(std::string_view name);                   // [lock] held
   Pool& pool(Database& database, std::string_view user_name);  // [lock] held
   std::map<std::string, std::unique_ptr<Database>, std::less<>> databases;  // [lock] or world stopped
@@ -110,8 +112,10 @@ class Pooler {
   void tag_dirty(Pool& pool);
   void drop_database(Database& database, const char* why);
 
-  // Main thread, three times a second.
+  // Main thread, with its worker's tick.
   void tick();
+  // Opens connections for pools whose clients wait, where that had to be put off. Takes [lock] itself.
+  void launch_for_waiters(Worker& worker);
   // Whether what a PAUSE, SUSPEND or shutdown waits for has come. World stopped.
   bool servers_gone(const Database* only) const;
 
@@ -132,6 +136,8 @@ class Pooler {
 
  private:
   void close_all();
+  bool find_short_limits();
+  void fill_pools();
   // Idle servers of a pool that a client could have.
   struct Choice {
     ServerConnection* own = nullptr;

@@ -102,6 +102,7 @@ class ServerConnection final : public StreamOwner,
   bool has_served() const { return has_served_; }
   bool has_outstanding() const { return is_busy_; }
   bool owes_answers() const { return !replies_.empty(); }
+  std::size_t outstanding_count() const { return replies_.size(); }
   char transaction_status() const { return status_; }
 
   // Cancels on their way to this server; it is not given to anybody else before they have ended.

@@ -12,6 +12,7 @@ namespace lokadb {
 
 namespace {
 constexpr std::int64_t kTickPeriod = 333333;  // microseconds: PgBouncer's three a second
+constexpr std::int64_t kIdlePeriod = 10 * kTickPeriod;
 }
 
 Worker::Worker(Pooler& p, int i, std::size_t receive_size) : pooler(p), index(i), loop(receive_size) {
@@ -45,7 +46,28 @@ void Worker::tick() {
     clients.for_each([now](ClientSession* c) { c->check_timeouts(now); });
   servers.for_each([now](ServerConnection* s) { s->check_timeouts(now); });
   if (!cancels.empty()) CancelJob::tick(*this, now);
-  if (index == 0) pooler.tick();
+  if (index == 0)
+    pooler.tick();
+  else if (timed_clients > 0)
+    pooler.launch_for_waiters(*this);
+  std::int64_t period = has_near_limits() ? kTickPeriod : kIdlePeriod;
+  if (period != janitor_->period()) janitor_->set_period(period);
+}
+
+void Worker::tick_soon() {
+  if (janitor_->period() != kTickPeriod) janitor_->set_period(kTickPeriod);
+}
+
+// Waking up for nothing is most of what an idle pooler costs.
+bool Worker::has_near_limits() {
+  if (timed_clients > 0 || !cancels.empty() || pooler.has_short_limits) return true;
+  if (pooler.pause_mode != PauseMode::None || pooler.shutdown_mode != ShutdownMode::None) return true;
+  bool found = false;
+  servers.for_each([&found](ServerConnection* s) {
+    bool is_settled = s->state() == ServerState::Idle || s->state() == ServerState::Active;
+    found = found || !is_settled || s->close_needed;
+  });
+  return found;
 }
 
 }  // namespace lokadb

@@ -34,14 +34,17 @@ class Worker {
   List<CancelJob, OwnedTag> cancels;
   int timed_clients = 0;  // those in a state that has a time limit of its own
 
-  // Timeouts of everything that lives here; three times a second.
+  // Timeouts of everything that lives here: three times a second, and less often while nothing has a limit that is near.
   void tick();
+  // Something has: the next tick comes soon. Worker's thread (or the world is stopped).
+  void tick_soon();
 
   // Runs the loop on a thread of its own (workers but the first).
   void start_thread();
   void join();
 
  private:
+  bool has_near_limits();
   std::unique_ptr<Timer> janitor_;
   std::thread thread_;
 };

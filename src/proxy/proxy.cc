@@ -207,11 +207,13 @@ void Proxy::listen_on(const std::string& address, std::vector<std::string>& fail
   freeaddrinfo(found);
 }
 
-// The first worker takes the first clients, and then the one with the fewest: as long as they are few, one thread
-// serves them quicker than several that hand servers to each other, and strictly in the order of their asking.
+// The worker with the fewest clients. Where the number of workers was not asked for, the first one takes the first
+// clients alone: while they are few, one thread serves them quicker than several that hand servers to each other, and
+// strictly in the order of their asking.
 Worker& Proxy::worker_for_new_client() {
   Worker* chosen = &pooler_.main_worker();
-  if (chosen->client_count.load(std::memory_order_relaxed) < kClientsBeforeSpreading) return *chosen;
+  int alone = pooler_.options().worker_threads > 0 ? 0 : kClientsBeforeSpreading;
+  if (chosen->client_count.load(std::memory_order_relaxed) < alone) return *chosen;
   for (auto& worker : pooler_.workers)
     if (worker->client_count.load(std::memory_order_relaxed) < chosen->client_count.load(std::memory_order_relaxed))
       chosen = worker.get();
@@ -266,24 +268,18 @@ bool Proxy::options_changed(std::string_view key) {
 // ------------------------------------------------------------------ signals
 
 void Proxy::catch_signal(int number, void (Proxy::*handler)()) {
-  struct Catch {
-    Proxy* proxy;
-    void (Proxy::*handler)();
-  };
-  // A handful for the life of the process.
-  auto* context = new Catch{this, handler};
-  EventLoop& loop = pooler_.main_worker().loop;
-  EventPtr made(event_new(
-      loop.base(), number, EV_SIGNAL | EV_PERSIST,
-      [](evutil_socket_t, short, void* c) {
-        auto* context_of = static_cast<Catch*>(c);
-        Proxy& proxy = *context_of->proxy;
-        proxy.pooler_.run_alone([&] { (proxy.*context_of->handler)(); });
+  auto caught = std::make_unique<CaughtSignal>(CaughtSignal{this, handler, nullptr});
+  caught->event.reset(event_new(
+      pooler_.main_worker().loop.base(), number, EV_SIGNAL | EV_PERSIST,
+      [](evutil_socket_t, short, void* context) {
+        auto* signal = static_cast<CaughtSignal*>(context);
+        Proxy& proxy = *signal->proxy;
+        proxy.pooler_.run_alone([&] { (proxy.*signal->handler)(); });
         proxy.pooler_.main_worker().loop.end_turn();
       },
-      context));
-  event_add(made.get(), nullptr);
-  signals_.push_back(std::move(made));
+      caught.get()));
+  event_add(caught->event.get(), nullptr);
+  signals_.push_back(std::move(caught));
 }
 
 void Proxy::on_hup() {

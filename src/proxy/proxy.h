@@ -30,6 +30,11 @@ class Proxy final : public ProcessControl {
   static std::string configure_log(const Options& options, bool quiet);
 
  private:
+  struct CaughtSignal {
+    Proxy* proxy;
+    void (Proxy::*handler)();
+    EventPtr event;
+  };
   void listen();
   void listen_on(const std::string& address, std::vector<std::string>& failed);
   Worker& worker_for_new_client();
@@ -50,7 +55,7 @@ class Proxy final : public ProcessControl {
   Pooler pooler_;
   Console console_;
   std::unique_ptr<Listener> listener_;
-  std::vector<EventPtr> signals_;
+  std::vector<std::unique_ptr<CaughtSignal>> signals_;
   std::unique_ptr<Timer> stats_timer_;
   Pidfile pidfile_;
   TlsMode server_mode_ = TlsMode::Disable;

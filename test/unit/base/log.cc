@@ -75,8 +75,8 @@ BOOST_AUTO_TEST_CASE(a_line_has_time_zone_process_and_level) {
 
 BOOST_AUTO_TEST_CASE(levels_are_named) {
   log_set_verbosity(2);
-  for (auto level : {LogLevel::Fatal, LogLevel::Error, LogLevel::Warning, LogLevel::Log, LogLevel::Debug,
-                     LogLevel::Noise})
+  for (auto level :
+       {LogLevel::Fatal, LogLevel::Error, LogLevel::Warning, LogLevel::Log, LogLevel::Debug, LogLevel::Noise})
     log_line(level, "x");
   std::string seen;
   for (const auto& line : lines_of(sandbox.log())) seen += message_of(line) + ",";
@@ -144,8 +144,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_opened_changes_nothing) {
   LogTargets targets;
   targets.to_stderr = false;
   targets.file = sandbox.path("no such folder/log");
-  BOOST_TEST(log_configure(targets) ==
-             "Cannot open logfile: '" + targets.file + "': No such file or directory");
+  BOOST_TEST(log_configure(targets) == "Cannot open logfile: '" + targets.file + "': No such file or directory");
   log_line(LogLevel::Log, "goes on");
   BOOST_TEST(sandbox.logged("goes on"));
 }

@@ -1,5 +1,6 @@
 #include "pool/prepared.h"
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
@@ -191,7 +192,8 @@ BOOST_FIXTURE_TEST_CASE(removed_statements_are_let_go, LruFixture) {
 BOOST_FIXTURE_TEST_CASE(the_server_may_be_the_last_owner, LruFixture) {
   there.add(statement("lru last"));
   BOOST_TEST(interned_statement_count() == count + 4);
-  there.remove(*there.oldest());
+  const PreparedStatement& last = *there.oldest();
+  there.remove(last);
   BOOST_TEST(interned_statement_count() == count + 3);
 }
 

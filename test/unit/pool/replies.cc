@@ -18,17 +18,17 @@ int number_of(const Expected& e) { return e.undo ? std::stoi(e.undo->client_name
 
 void push(ReplyQueue& queue, int number) { queue.push(Request::Parse, number % 2 == 0, undo_of(number)); }
 
+bool is_same(const Expected& e, int number) { return number_of(e) == number && e.for_client == (number % 2 == 0); }
+
 void check_same(ReplyQueue& queue, const std::deque<int>& model) {
   BOOST_REQUIRE(queue.size() == model.size());
   BOOST_REQUIRE(queue.empty() == model.empty());
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    BOOST_REQUIRE(number_of(queue.at(i)) == model[i]);
-    BOOST_REQUIRE(queue.at(i).for_client == (model[i] % 2 == 0));
-  }
+  for (std::size_t i = 0; i < model.size(); ++i)
+    if (!is_same(queue.at(i), model[i])) BOOST_FAIL("entry " << i << " is not " << model[i]);
   if (model.empty()) return;
-  BOOST_REQUIRE(number_of(queue.front()) == model.front());
-  BOOST_REQUIRE(number_of(queue.back()) == model.back());
-  BOOST_REQUIRE(number_of(std::as_const(queue).back()) == model.back());
+  BOOST_REQUIRE(is_same(queue.front(), model.front()));
+  BOOST_REQUIRE(is_same(queue.back(), model.back()));
+  BOOST_REQUIRE(is_same(std::as_const(queue).back(), model.back()));
 }
 
 BOOST_AUTO_TEST_SUITE(pool_replies)

@@ -24,52 +24,32 @@ static_assert(kCount<ServerState> == 7 && kCount<ServerEvent> == 9, "extend the 
 using C = ClientState;
 using CE = ClientEvent;
 constexpr Move<C, CE> kClientMoves[] = {
-    {C::Startup, CE::StartupRead, C::Login},
-    {C::Startup, CE::Closed, C::Closed},
-    {C::Login, CE::LoggedIn, C::Idle},
-    {C::Login, CE::MustWait, C::Welcome},
-    {C::Login, CE::ConsoleOpened, C::Console},
-    {C::Login, CE::Closed, C::Closed},
-    {C::Welcome, CE::Welcomed, C::Idle},
-    {C::Welcome, CE::Closed, C::Closed},
-    {C::Idle, CE::ServerAsked, C::Waiting},
-    {C::Idle, CE::ServerGiven, C::Active},
-    {C::Idle, CE::ServerToSet, C::Preparing},
-    {C::Idle, CE::Closed, C::Closed},
-    {C::Waiting, CE::ServerGiven, C::Active},
-    {C::Waiting, CE::ServerToSet, C::Preparing},
-    {C::Waiting, CE::Closed, C::Closed},
-    {C::Preparing, CE::ServerSet, C::Active},
-    {C::Preparing, CE::Closed, C::Closed},
-    {C::Active, CE::ServerReleased, C::Idle},
-    {C::Active, CE::ClientLeft, C::Leaving},
-    {C::Active, CE::Closed, C::Closed},
-    {C::Console, CE::Closed, C::Closed},
-    {C::Leaving, CE::ServerReleased, C::Idle},
+    {C::Startup, CE::StartupRead, C::Login},   {C::Startup, CE::Closed, C::Closed},
+    {C::Login, CE::LoggedIn, C::Idle},         {C::Login, CE::MustWait, C::Welcome},
+    {C::Login, CE::ConsoleOpened, C::Console}, {C::Login, CE::Closed, C::Closed},
+    {C::Welcome, CE::Welcomed, C::Idle},       {C::Welcome, CE::Closed, C::Closed},
+    {C::Idle, CE::ServerAsked, C::Waiting},    {C::Idle, CE::ServerGiven, C::Active},
+    {C::Idle, CE::ServerToSet, C::Preparing},  {C::Idle, CE::Closed, C::Closed},
+    {C::Waiting, CE::ServerGiven, C::Active},  {C::Waiting, CE::ServerToSet, C::Preparing},
+    {C::Waiting, CE::Closed, C::Closed},       {C::Preparing, CE::ServerSet, C::Active},
+    {C::Preparing, CE::Closed, C::Closed},     {C::Active, CE::ServerReleased, C::Idle},
+    {C::Active, CE::ClientLeft, C::Leaving},   {C::Active, CE::Closed, C::Closed},
+    {C::Console, CE::Closed, C::Closed},       {C::Leaving, CE::ServerReleased, C::Idle},
     {C::Leaving, CE::Closed, C::Closed},
 };
 
 using S = ServerState;
 using SE = ServerEvent;
 constexpr Move<S, SE> kServerMoves[] = {
-    {S::Login, SE::LoggedIn, S::Idle},
-    {S::Login, SE::TestStarted, S::Testing},
-    {S::Login, SE::Closed, S::Closed},
-    {S::Idle, SE::TestStarted, S::Testing},
-    {S::Idle, SE::Linked, S::Active},
-    {S::Idle, SE::Sent, S::Moving},
-    {S::Idle, SE::Closed, S::Closed},
-    {S::Testing, SE::TestPassed, S::Idle},
-    {S::Testing, SE::Closed, S::Closed},
-    {S::Active, SE::TestStarted, S::Testing},
-    {S::Active, SE::Released, S::Idle},
-    {S::Active, SE::CancelAwaited, S::BeingCanceled},
-    {S::Active, SE::Closed, S::Closed},
-    {S::BeingCanceled, SE::TestStarted, S::Testing},
-    {S::BeingCanceled, SE::Released, S::Idle},
-    {S::BeingCanceled, SE::Closed, S::Closed},
-    {S::Moving, SE::Linked, S::Active},
-    {S::Moving, SE::Returned, S::Idle},
+    {S::Login, SE::LoggedIn, S::Idle},         {S::Login, SE::TestStarted, S::Testing},
+    {S::Login, SE::Closed, S::Closed},         {S::Idle, SE::TestStarted, S::Testing},
+    {S::Idle, SE::Linked, S::Active},          {S::Idle, SE::Sent, S::Moving},
+    {S::Idle, SE::Closed, S::Closed},          {S::Testing, SE::TestPassed, S::Idle},
+    {S::Testing, SE::Closed, S::Closed},       {S::Active, SE::TestStarted, S::Testing},
+    {S::Active, SE::Released, S::Idle},        {S::Active, SE::CancelAwaited, S::BeingCanceled},
+    {S::Active, SE::Closed, S::Closed},        {S::BeingCanceled, SE::TestStarted, S::Testing},
+    {S::BeingCanceled, SE::Released, S::Idle}, {S::BeingCanceled, SE::Closed, S::Closed},
+    {S::Moving, SE::Linked, S::Active},        {S::Moving, SE::Returned, S::Idle},
     {S::Moving, SE::Closed, S::Closed},
 };
 
@@ -82,9 +62,8 @@ void check_grid(const Move<State, Event> (&legal)[N]) {
       for (const auto& move : legal)
         if (static_cast<int>(move.from) == from && static_cast<int>(move.event) == event) expected = move.to;
       auto next = next_state(static_cast<State>(from), static_cast<Event>(event));
-      BOOST_TEST((next == expected), name_of(static_cast<State>(from))
-                                         << " with event " << event << " leads to "
-                                         << (next ? name_of(*next) : "a refusal"));
+      BOOST_TEST((next == expected), name_of(static_cast<State>(from)) << " with event " << event << " leads to "
+                                                                       << (next ? name_of(*next) : "a refusal"));
       found += expected.has_value();
     }
   }
