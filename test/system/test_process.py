@@ -202,6 +202,7 @@ def test_included_files(prepare):
 
 def test_several_listening_addresses(start):
     proxy = start(listen_addr="127.0.0.1, ::1, 127.0.0.2")
+    proxy.wait_log("process up")  # all of them are there
     assert wire.Conn(proxy.port, host="127.0.0.2").value("select 1") == "1"
 
 
