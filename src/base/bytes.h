@@ -56,6 +56,7 @@ class ByteBuffer {
   std::size_t size() const { return data_.size(); }
   bool empty() const { return data_.empty(); }
   void clear() { data_.clear(); }
+  void reserve(std::size_t n) { data_.reserve(n); }
   Bytes bytes() const { return data_; }
   std::vector<std::byte>& storage() { return data_; }
   const std::vector<std::byte>& storage() const { return data_; }

@@ -28,6 +28,11 @@ Error step_failed(const char* step, int fd) {
   return fatal("cannot listen", format("%s(): %s", step, std::strerror(error)));
 }
 
+void set_defer_accept(int fd, bool on) {
+  int seconds = on ? kDeferSeconds : 0;
+  setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+}
+
 int group_id(const std::string& group) {
   if (auto number = parse_c_int(group)) return static_cast<int>(*number);
   const struct group* entry = getgrnam(group.c_str());
@@ -62,10 +67,8 @@ Result<Done> Listener::listen_tcp(const SocketAddress& address) {
   if (settings_.reuseport && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) < 0)
     return step_failed("setsockopt/SO_REUSEPORT", fd);
   if (bind(fd, address.data(), address.length) < 0) return step_failed("bind", fd);
-  // Accepted sockets inherit this from the listener: one system call less for each connection.
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (settings_.defer_accept)
-    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &kDeferSeconds, sizeof kDeferSeconds);
+  tune_tcp_socket(fd, settings_.tcp);
+  set_defer_accept(fd, settings_.defer_accept);
   if (listen(fd, settings_.backlog) < 0) return step_failed("listen", fd);
   return add(fd, to_text(address), false, {});
 }
@@ -109,11 +112,22 @@ Result<Done> Listener::add(int fd, std::string description, bool is_unix, std::s
 
 void Listener::set_active(bool on) {
   is_active_ = on;
+  event_del(retry_.get());  // a rest is over: what is asked for now holds
   for (auto& socket : sockets_) on ? event_add(socket->event.get(), nullptr) : event_del(socket->event.get());
 }
 
 void Listener::close_tcp() {
   std::erase_if(sockets_, [](const auto& s) { return !s->is_unix; });
+}
+
+void Listener::retune(const TcpTuning& tcp, bool defer_accept) {
+  settings_.tcp = tcp;
+  settings_.defer_accept = defer_accept;
+  for (auto& socket : sockets_) {
+    if (socket->is_unix) continue;
+    tune_tcp_socket(socket->fd, tcp);
+    set_defer_accept(socket->fd, defer_accept);
+  }
 }
 
 std::vector<std::string> Listener::descriptions() const {

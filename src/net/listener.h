@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "net/address.h"
 #include "net/loop.h"
+#include "net/socket.h"
 
 namespace lokadb {
 
@@ -16,6 +17,7 @@ struct ListenerSettings {
   int backlog = 128;
   bool reuseport = false;
   bool defer_accept = true;
+  TcpTuning tcp;  // connections inherit it from the socket that listens: no system calls for each of them
   int unix_mode = 0777;
   std::string unix_group;  // name or number; empty: the process' own
 };
@@ -38,6 +40,8 @@ class Listener {
   // Stops and starts taking connections; the kernel keeps queueing them meanwhile.
   void set_active(bool on);
   void close_tcp();
+  // For connections that come from now on.
+  void retune(const TcpTuning& tcp, bool defer_accept);
   bool empty() const { return sockets_.empty(); }
   std::vector<std::string> descriptions() const;  // "127.0.0.1:6432", "unix:/tmp/.s.PGSQL.6432"
 

@@ -12,8 +12,8 @@ void set(int fd, int level, int option, int value) { setsockopt(fd, level, optio
 
 void tune_tcp_socket(int fd, const TcpTuning& tuning) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, tuning.keepalive ? 1 : 0);
   if (tuning.keepalive) {
-    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     if (tuning.keepcnt > 0) set(fd, IPPROTO_TCP, TCP_KEEPCNT, tuning.keepcnt);
     if (tuning.keepidle > 0) set(fd, IPPROTO_TCP, TCP_KEEPIDLE, tuning.keepidle);
     if (tuning.keepintvl > 0) set(fd, IPPROTO_TCP, TCP_KEEPINTVL, tuning.keepintvl);

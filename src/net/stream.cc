@@ -24,7 +24,10 @@ int bio_create(BIO* bio) {
   BIO_set_init(bio, 1);
   return 1;
 }
-long bio_ctrl(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+long bio_ctrl(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0 ? 1 : 0;
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
 
 }  // namespace
 
@@ -42,7 +45,10 @@ int stream_bio_read(BIO* bio, char* out, int size) {
   if (stream->readable_) {
     ReadResult r = stream->read_plain(reinterpret_cast<std::byte*>(out), static_cast<std::size_t>(size));
     if (r.status == ReadStatus::Data) return static_cast<int>(r.size);
-    if (r.status == ReadStatus::Eof) return 0;
+    if (r.status == ReadStatus::Eof) {  // told by the flag: else TLS takes an end without its goodbye for a failure
+      BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+      return 0;
+    }
     if (r.status == ReadStatus::Failed) return -1;
   }
   BIO_set_retry_read(bio);

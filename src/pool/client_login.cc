@@ -22,6 +22,7 @@ constexpr std::size_t kMaxDatabaseName = 63;
 constexpr std::size_t kMaxLoginMessage = 66 * 1024;  // PasswordMessage with the longest usable password
 constexpr std::byte kTlsHandshakeRecord{0x16};
 constexpr std::string_view kConsoleName = "pgbouncer";
+constexpr std::size_t kUsualWelcome = 1024;  // bytes
 }  // namespace
 
 std::size_t ClientLogin::consume(Bytes in) {
@@ -417,17 +418,19 @@ void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
 
 void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   Pooler& pooler = session.pooler;
-  // What the client did not ask for it is told as the server's; that is not a wish of its own.
-  ParameterSetPtr shown = merge_parameters(*session.parameters_, *welcome.tracked);
   ByteBuffer out;
+  out.reserve(kUsualWelcome);
   {
     MessageWriter m(out, 'R');
     m->u32(0);
   }
   out.append(welcome.untracked);
-  for (std::size_t i = 0; i < pooler.tracked.size(); ++i)
-    if (const auto& value = shown->values()[i])
+  // What the client did not ask for it is told as the server's; that is not a wish of its own.
+  for (std::size_t i = 0; i < pooler.tracked.size(); ++i) {
+    const auto& own = session.parameters_->values()[i];
+    if (const auto& value = own ? own : welcome.tracked->values()[i])
       write_parameter_status(out, pooler.tracked.name(i), *value);
+  }
   write_cancel_key(session, out);
   const std::string& notice = pooler.options().login_notify_message;
   if (!notice.empty()) write_notice(out, "00000", notice);

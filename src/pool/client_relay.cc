@@ -93,7 +93,7 @@ ClientSession::Outcome ClientSession::with_server() {
 
 ClientSession::Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std::size_t& used) {
   if (Outcome o = with_server(); o != Outcome::Done) return o;
-  leg_.server->expect(request);
+  leg_.server->expect_plain(request);
   Outcome outcome = pass_on(head, in, used);
   if (ends_with_ready(request)) batch_ended(used);
   return outcome;
@@ -207,7 +207,7 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
   if (!statement) return forward(Request::Bind, head, in, used);
   counters().bind_count.add(1);
   server.ensure_prepared(statement);
-  server.expect(Request::Bind);
+  server.expect_plain(Request::Bind);
   send_renamed(head, as_text(in.subspan(kHeaderSize, portal->size() + 1)), statement->server_name(), name->size());
   std::size_t names_end = kHeaderSize + portal->size() + 1 + name->size();
   used = std::min(total, in.size());

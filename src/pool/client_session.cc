@@ -121,7 +121,7 @@ void ClientSession::pump() {
     if (r.status != ReadStatus::Data) return input_over(r.status);
     last_packet = worker.loop.now();
     if (pool_ != nullptr) counters().bytes_received.add(r.size);
-    if (!answer_is_due()) stream_.assume_readable();
+    if (!answer_is_due() && !stream_.has_unsent()) stream_.assume_readable();
     worker.loop.flush();
   }
   worker.loop.resume_later(*this);
@@ -293,10 +293,12 @@ void ClientSession::close(const Error& error, bool tell) {
     write_error(out, error);
     stream_.send_copy(out.bytes());
   }
-  close_silently(error.log_text());
+  end(error.log_text(), tell);
 }
 
-void ClientSession::close_silently(const std::string& reason) {
+void ClientSession::close_silently(const std::string& reason) { end(reason, false); }
+
+void ClientSession::end(const std::string& reason, bool has_last_words) {
   if (state_ == ClientState::Closed) return;
   ClientState was = state_;
   if (pooler.options().log_disconnections && !reason.empty())
@@ -321,7 +323,9 @@ void ClientSession::close_silently(const std::string& reason) {
     p.run_alone_later([&p, gone] { p.console->abandoned(gone); });
   }
   statements_.clear();
-  stream_.close_politely();
+  if (has_last_words || has_tls()) stream_.close_politely();
+  stream_.flush();
+  stream_.close();
   worker.loop.forget(*this);
   worker.clients.remove(this);
   worker.client_count.fetch_sub(1, std::memory_order_relaxed);

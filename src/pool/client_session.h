@@ -123,6 +123,7 @@ class ClientSession final : public StreamOwner,
   friend class ClientLogin;
   std::int64_t query_wait_limit() const;
   void drop_login();
+  void end(const std::string& reason, bool has_last_words);
   void enter(ClientState next);
 
   // What to do with the next bytes of the stream.

@@ -84,13 +84,6 @@ ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, st
   return intern_parameters(std::move(values));
 }
 
-ParameterSetPtr merge_parameters(const ParameterSet& first, const ParameterSet& second) {
-  ParameterValues values = first.values();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!values[i]) values[i] = second.values()[i];
-  return intern_parameters(std::move(values));
-}
-
 ParameterSetPtr in_spelling_of(const ParameterSet& there, const ParameterSet& wanted) {
   ParameterValues values = wanted.values();
   for (std::size_t i = 0; i < values.size(); ++i)

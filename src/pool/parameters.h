@@ -47,9 +47,6 @@ ParameterSetPtr intern_parameters(ParameterValues values);
 // `set` with one value replaced.
 ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, std::string_view value);
 
-// The values of `first`, and where it has none those of `second`.
-ParameterSetPtr merge_parameters(const ParameterSet& first, const ParameterSet& second);
-
 // "SET name='value';..." for every value that is wanted and that is another there (compared without case), in order;
 // empty if nothing is to be done. What `wanted` leaves open is wanted as in `defaults`.
 std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& defaults,

@@ -69,10 +69,19 @@ class ReplyQueue {
     e.undo = std::move(undo);
     ++count_;
   }
+  // For the client, with nothing to undo.
+  void push_plain(Request request) {
+    if (count_ == ring_.size()) grow();
+    Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
+    e.request = request;
+    e.for_client = true;
+    e.name_is_taken = false;
+    ++count_;
+  }
   Expected& back() { return at(count_ - 1); }
   const Expected& back() const { return ring_[(head_ + count_ - 1) & (ring_.size() - 1)]; }
   void pop() {
-    ring_[head_].undo.reset();
+    if (ring_[head_].undo) ring_[head_].undo.reset();
     head_ = (head_ + 1) & (ring_.size() - 1);
     --count_;
   }

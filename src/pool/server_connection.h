@@ -5,6 +5,7 @@
 // (requests).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,13 @@ class ServerConnection final : public StreamOwner,
   // Null: the server ignores this request (it skips to the next Sync), and what it would have changed is undone.
   Expected* expect(Request request, bool for_client = true, std::unique_ptr<StatementUndo> undo = nullptr);
   void forward(Bytes bytes) { stream_.send(bytes); }
+  // The usual case of expect(): a request of the client, nothing to undo.
+  void expect_plain(Request request) {
+    if (skips_until_sync_ || query_started == 0)
+      expect(request);
+    else
+      replies_.push_plain(request);
+  }
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
   void ensure_prepared(const StatementPtr& statement);
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
@@ -160,8 +168,18 @@ class ServerConnection final : public StreamOwner,
   std::size_t consume_login(Bytes in);
   std::size_t consume_messages(Bytes in);
   bool handle_message(char type, std::uint32_t body_size, Bytes in, std::size_t& used);
-  bool stream_out(Bytes in, std::size_t total, bool to_client, std::size_t& used);
-  bool handle_completion(Request expected, Bytes in, std::size_t total, std::size_t& used);
+  // Lets a message through as it comes: what is here now, the rest when it arrives.
+  bool stream_out(Bytes in, std::size_t total, bool to_client, std::size_t& used) {
+    used = std::min(total, in.size());
+    if (to_client && client_ != nullptr) send_to_client(in.first(used));
+    body_left_ = total - used;
+    body_to_client_ = to_client;
+    return true;
+  }
+  void send_to_client(Bytes bytes);
+  bool handle_special(char type, Bytes in, std::size_t total, std::size_t& used);
+  bool handle_copy_in(Bytes in, std::size_t total, std::size_t& used);
+  void completed();
   bool handle_error(Bytes in, std::size_t total, std::size_t& used);
   bool handle_command_complete(Bytes in, std::size_t total, std::size_t& used);
   bool handle_parameter_status(Bytes in, std::size_t total, std::size_t& used);
@@ -176,7 +194,6 @@ class ServerConnection final : public StreamOwner,
   void step_finished();
   void answer_silent_heads();
   void start_step(Step step, const std::string& sql);
-  bool front_is_for_client();
   void note_parameter(std::string_view name, std::string_view value);
   std::string transport_text() const;
 

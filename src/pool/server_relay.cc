@@ -2,6 +2,7 @@
 //
 // Anything that is not owed closes the connection. Source of the rules: PostgreSQL manual, "Message Flow".
 #include <algorithm>
+#include <array>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -16,6 +17,40 @@ namespace {
 constexpr std::size_t kMaxTag = 256;            // a CommandComplete longer than this is not looked into
 constexpr std::size_t kMaxParameter = 1 << 20;  // of a ParameterStatus
 constexpr std::size_t kMaxRewrittenError = 65536;
+
+constexpr std::uint16_t bit_of(Request r) { return static_cast<std::uint16_t>(1u << static_cast<unsigned>(r)); }
+
+// Which requests an answer may belong to, and which it ends; sets of bit_of(). Both empty: not the answer to one
+// request (handle_special).
+struct AnswerRule {
+  std::uint16_t within = 0;
+  std::uint16_t completes = 0;
+  bool needs_care = false;  // more is to be done than to pass it on
+};
+
+// Manual, "Message Formats" and "Message Flow".
+constexpr std::array<AnswerRule, 256> make_answer_rules() {
+  constexpr std::uint16_t query = bit_of(Request::Query), execute = bit_of(Request::Execute);
+  std::array<AnswerRule, 256> rules{};
+  rules['D'] = {query | execute, 0};                        // DataRow
+  rules['d'] = {query | execute, 0};                        // CopyData
+  rules['c'] = {query | execute, 0};                        // CopyDone
+  rules['H'] = {query | execute, 0};                        // CopyOutResponse
+  rules['W'] = {query | execute, 0};                        // CopyBothResponse
+  rules['G'] = {query | execute, 0, true};                  // CopyInResponse
+  rules['C'] = {query, execute, true};                      // CommandComplete
+  rules['I'] = {query, execute};                            // EmptyQueryResponse
+  rules['s'] = {0, execute};                                // PortalSuspended
+  rules['T'] = {query, bit_of(Request::Describe)};          // RowDescription
+  rules['n'] = {0, bit_of(Request::Describe)};              // NoData
+  rules['t'] = {bit_of(Request::Describe), 0};              // ParameterDescription
+  rules['1'] = {0, bit_of(Request::Parse)};                 // ParseComplete
+  rules['2'] = {0, bit_of(Request::Bind)};                  // BindComplete
+  rules['3'] = {0, bit_of(Request::Close)};                 // CloseComplete
+  rules['V'] = {bit_of(Request::FunctionCall), 0};          // FunctionCallResponse
+  return rules;
+}
+constexpr std::array<AnswerRule, 256> kAnswerRules = make_answer_rules();
 }  // namespace
 
 std::size_t ServerConnection::consume(Bytes in) {
@@ -54,16 +89,7 @@ std::size_t ServerConnection::consume_messages(Bytes in) {
   return at;
 }
 
-bool ServerConnection::front_is_for_client() { return client_ != nullptr && replies_.front().for_client; }
-
-// Lets a message through as it comes: what is here now, the rest when it arrives.
-bool ServerConnection::stream_out(Bytes in, std::size_t total, bool to_client, std::size_t& used) {
-  used = std::min(total, in.size());
-  if (to_client && client_ != nullptr) client_->stream().send(in.first(used));
-  body_left_ = total - used;
-  body_to_client_ = to_client;
-  return true;
-}
+void ServerConnection::send_to_client(Bytes bytes) { client_->stream().send(bytes); }
 
 bool ServerConnection::unexpected(char type) {
   log_line(LogLevel::Error, "%s unexpected message '%c' (0x%02x) from server", log_name().c_str(),
@@ -74,100 +100,56 @@ bool ServerConnection::unexpected(char type) {
 
 bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + body;
-  // These come at any time and answer nothing.
+  skip_silent_heads();
+  AnswerRule rule = kAnswerRules[static_cast<unsigned char>(type)];
+  if (rule.within == 0 && rule.completes == 0) return handle_special(type, in, total, used);
+  if (replies_.empty()) return unexpected(type);
+  Expected& owed = replies_.front();
+  unsigned bit = bit_of(owed.request);
+  if (((rule.within | rule.completes) & bit) == 0) return unexpected(type);
+  if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
+  stream_out(in, total, owed.for_client, used);
+  if ((rule.completes & bit) != 0) completed();
+  return true;
+}
+
+// What is not the answer to one request, or more than that.
+bool ServerConnection::handle_special(char type, Bytes in, std::size_t total, std::size_t& used) {
   switch (type) {
-    case 'N':
-      return stream_out(in, total, client_ != nullptr && (replies_.empty() || replies_.front().for_client), used);
-    case 'A':
-      return stream_out(in, total, client_ != nullptr, used);
+    case 'Z':
+      return handle_ready(in, total, used);
+    case 'E':
+      return handle_error(in, total, used);
+    // These come at any time and answer nothing.
     case 'S':
       return handle_parameter_status(in, total, used);
+    case 'N':
+      return stream_out(in, total, replies_.empty() || replies_.front().for_client, used);
+    case 'A':
+      return stream_out(in, total, true, used);
     default:
-      break;
-  }
-  skip_silent_heads();
-  if (type == 'E') return handle_error(in, total, used);
-  if (type == 'Z') return handle_ready(in, total, used);
-  if (replies_.empty()) return unexpected(type);
-  Request owed = replies_.front().request;
-  switch (type) {
-    case 'D':  // DataRow
-      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
-      return stream_out(in, total, front_is_for_client(), used);
-    case 'd':  // CopyData
-    case 'c':  // CopyDone
-      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
-      return stream_out(in, total, front_is_for_client(), used);
-    case 'G':  // CopyInResponse
-      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
-      copy_in_ = true;
-      if (client_ != nullptr && client_->state() == ClientState::Leaving) {
-        close("client disconnect during COPY");  // nobody will send the data
-        return false;
-      }
-      return stream_out(in, total, front_is_for_client(), used);
-    case 'H':  // CopyOutResponse
-    case 'W':  // CopyBothResponse
-      if (owed != Request::Query && owed != Request::Execute) return unexpected(type);
-      return stream_out(in, total, front_is_for_client(), used);
-    case 't':  // ParameterDescription: RowDescription or NoData follows
-      if (owed != Request::Describe) return unexpected(type);
-      return stream_out(in, total, front_is_for_client(), used);
-    case 'V':  // FunctionCallResponse
-      if (owed != Request::FunctionCall) return unexpected(type);
-      return stream_out(in, total, front_is_for_client(), used);
-    case 'C':
-      return handle_command_complete(in, total, used);
-    default:
-      return handle_completion(owed, in, total, used);
+      return unexpected(type);
   }
 }
 
-// Messages that end one request of the extended protocol by their mere arrival.
-bool ServerConnection::handle_completion(Request owed, Bytes in, std::size_t total, std::size_t& used) {
-  char type = static_cast<char>(in[0]);
-  bool within_query = false, completes = false;
-  switch (type) {
-    case '1':
-      completes = owed == Request::Parse;
-      break;
-    case '2':
-      completes = owed == Request::Bind;
-      break;
-    case '3':
-      completes = owed == Request::Close;
-      break;
-    case 'T':
-      completes = owed == Request::Describe;
-      within_query = owed == Request::Query;
-      break;
-    case 'n':
-      completes = owed == Request::Describe;
-      break;
-    case 'I':
-      completes = owed == Request::Execute;
-      within_query = owed == Request::Query;
-      break;
-    case 's':
-      completes = owed == Request::Execute;
-      break;
-    default:
-      break;
+// The request at the front has been answered in full.
+void ServerConnection::completed() {
+  replies_.pop();
+  // Answers given here follow at once, unless the message before them is still on its way.
+  if (body_left_ == 0) skip_silent_heads();
+}
+
+bool ServerConnection::handle_copy_in(Bytes in, std::size_t total, std::size_t& used) {
+  copy_in_ = true;
+  if (client_ != nullptr && client_->state() == ClientState::Leaving) {
+    close("client disconnect during COPY");  // nobody will send the data
+    return false;
   }
-  if (!completes && !within_query) return unexpected(type);
-  bool to_client = front_is_for_client();
-  stream_out(in, total, to_client, used);
-  if (completes) {
-    replies_.pop();
-    // Answers given here follow at once, unless the message before them is still on its way.
-    if (body_left_ == 0) skip_silent_heads();
-  }
-  return true;
+  return stream_out(in, total, replies_.front().for_client, used);
 }
 
 bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std::size_t& used) {
   Request owed = replies_.front().request;
-  if (owed != Request::Query && owed != Request::Execute) return unexpected('C');
   if (total <= kMaxTag) {
     if (in.size() < total) return false;
     MessageReader reader(in.subspan(kHeaderSize, total - kHeaderSize));
@@ -179,12 +161,9 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
       leaves_state_ = true;
     }
   }
-  stream_out(in, total, front_is_for_client(), used);
+  stream_out(in, total, replies_.front().for_client, used);
   if (copy_in_) drop_skipped_syncs(false);
-  if (owed == Request::Execute) {
-    replies_.pop();
-    if (body_left_ == 0) skip_silent_heads();
-  }
+  if (owed == Request::Execute) completed();
   return true;
 }
 
@@ -220,7 +199,7 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
       close(fields ? std::string(fields->message) : "idle server got dirty");
       return true;
     }
-    return stream_out(in, total, client_ != nullptr && step_ == Step::None, used);
+    return stream_out(in, total, step_ == Step::None, used);
   }
   Expected& front = replies_.front();
   if (front.name_is_taken && total <= kMaxRewrittenError) {
@@ -235,7 +214,7 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     stream_out(in, total, false, used);
   } else {
     // An error of a Parse of our own is the client's too: what follows in its batch is skipped because of it.
-    stream_out(in, total, client_ != nullptr, used);
+    stream_out(in, total, true, used);
   }
   after_error();
   return true;
@@ -293,7 +272,7 @@ bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std:
     }
   }
   // The answers to our own SET are not news to the client, other reports are.
-  return stream_out(in, total, client_ != nullptr && !ours, used);
+  return stream_out(in, total, !ours, used);
 }
 
 bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& used) {
@@ -309,7 +288,7 @@ bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& us
     close("bad ReadyForQuery packet");
     return false;
   }
-  stream_out(in, total, is_owed ? front_is_for_client() : true, used);
+  stream_out(in, total, is_owed ? replies_.front().for_client : true, used);
   if (is_owed) {
     if (copy_in_) drop_skipped_syncs(false);
     replies_.pop();

@@ -61,8 +61,8 @@ TlsSettings server_tls_settings(const Options& o) {
   return s;
 }
 
-ListenerSettings listener_settings(const Options& o) {
-  return {o.listen_backlog, o.so_reuseport, o.tcp_defer_accept, o.unix_socket_mode, o.unix_socket_group};
+ListenerSettings listener_settings(const Options& o, const TcpTuning& tcp) {
+  return {o.listen_backlog, o.so_reuseport, o.tcp_defer_accept, tcp, o.unix_socket_mode, o.unix_socket_group};
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ void Proxy::log_limits() {
 
 void Proxy::listen() {
   const Options& o = pooler_.options();
-  listener_ = std::make_unique<Listener>(pooler_.main_worker().loop, listener_settings(o),
+  listener_ = std::make_unique<Listener>(pooler_.main_worker().loop, listener_settings(o, pooler_.tcp_tuning()),
                                          [this](int fd, const SocketAddress& peer) { accepted(fd, peer); });
   std::vector<std::string> failed;
   for (const auto& address : o.listen_addr) listen_on(address, failed);
@@ -221,7 +221,6 @@ Worker& Proxy::worker_for_new_client() {
 }
 
 void Proxy::accepted(int fd, const SocketAddress& peer) {
-  if (!peer.is_unix() && pooler_.options().tcp_keepalive) tune_tcp_socket(fd, pooler_.tcp_tuning());
   Worker* chosen = &worker_for_new_client();
   auto begin = [this, chosen, fd, peer] { (new ClientSession(pooler_, *chosen, fd, peer))->start(); };
   if (chosen == &pooler_.main_worker())
@@ -250,13 +249,19 @@ Result<Done> Proxy::reload() {
     return fatal("TLS setup failed");
   }
   pooler_.apply_config(*next);
+  retune_listeners();
   if (auto failed = configure_log(pooler_.options(), command_line_.quiet); !failed.empty())
     log_line(LogLevel::Error, "%s", failed.c_str());
   return Done{};
 }
 
+void Proxy::retune_listeners() {
+  if (listener_) listener_->retune(pooler_.tcp_tuning(), pooler_.options().tcp_defer_accept);
+}
+
 bool Proxy::options_changed(std::string_view key) {
   if (key.find("_tls") != std::string_view::npos) return load_tls(pooler_.options());
+  if (key.starts_with("tcp_")) retune_listeners();
   if (key == "verbose") log_set_verbosity(pooler_.options().verbose.value_or(0));
   if (key == "logfile" || key.starts_with("syslog")) {
     if (auto failed = configure_log(pooler_.options(), command_line_.quiet); !failed.empty())

@@ -49,6 +49,7 @@ class Proxy final : public ProcessControl {
   bool is_stopping_already(const char* name);
   bool load_tls(const Options& options);
   void log_limits();
+  void retune_listeners();
   void stats_tick();
 
   CommandLine command_line_;

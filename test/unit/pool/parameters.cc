@@ -116,14 +116,6 @@ BOOST_AUTO_TEST_CASE(one_value_replaced) {
   BOOST_TEST(one->values()[kZone].value() == "GMT");
 }
 
-BOOST_AUTO_TEST_CASE(merging_fills_what_is_open) {
-  auto first = set({{kZone, "GMT"}, {kApplication, ""}});
-  auto second = set({{kZone, "CET"}, {kApplication, "psql"}, {kDate, "ISO"}});
-  BOOST_TEST(merge_parameters(*first, *second) == set({{kZone, "GMT"}, {kApplication, ""}, {kDate, "ISO"}}));
-  BOOST_TEST(merge_parameters(*set(), *second) == second);
-  BOOST_TEST(merge_parameters(*second, *set()) == second);
-}
-
 BOOST_AUTO_TEST_CASE(the_spelling_of_the_server_is_taken_over) {
   auto wanted = set({{kEncoding, "utf8"}, {kZone, "cet"}, {kApplication, "psql"}});
   auto there = set({{kEncoding, "UTF8"}, {kZone, "CET"}, {kDate, "ISO, MDY"}});
