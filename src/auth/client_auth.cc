@@ -19,7 +19,7 @@ constexpr std::string_view kScramMechanism = "SCRAM-SHA-256";
 Error refused(std::string text, std::string log = {}) {
   return {sqlstate::kInvalidPassword, Severity::Fatal, std::move(text), std::move(log)};
 }
-Error bad_password(std::string log = {}) { return refused("password authentication failed", std::move(log)); }
+Error bad_password() { return refused("password authentication failed"); }
 Error bad_sasl(std::string log = {}) { return refused("SASL authentication failed", std::move(log)); }
 
 bool equal_secrets(std::string_view a, std::string_view b) {
@@ -112,7 +112,7 @@ Result<AuthStep> ClientAuth::on_message(Bytes body, ByteBuffer& out) {
   MessageReader reader(body);
   std::string_view password = reader.cstring();
   if (!reader.finished()) return fatal("broken PasswordMessage packet");
-  if (password.empty()) return bad_password("empty password returned by client");
+  if (password.empty()) return refused("empty password returned by client");
   return method_ == Method::Cleartext ? check_cleartext(password) : check_md5(password);
 }
 

@@ -43,6 +43,11 @@ class ByteBuffer {
     store_u32(b, v);
     append(b);
   }
+  // n more bytes, zero, for the caller to fill; valid until the next change.
+  std::byte* extend(std::size_t n) {
+    data_.resize(data_.size() + n);
+    return data_.data() + data_.size() - n;
+  }
   void append(Bytes b) { data_.insert(data_.end(), b.begin(), b.end()); }
   void text(std::string_view s) { append(as_bytes(s)); }
   // A string of the protocol: the text and a zero byte.

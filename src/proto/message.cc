@@ -1,5 +1,7 @@
 #include "proto/message.h"
 
+#include <algorithm>
+
 namespace lokadb {
 
 std::string_view MessageReader::cstring() {
@@ -24,8 +26,7 @@ Bytes MessageReader::take(std::size_t n) {
 }
 
 MessageWriter::MessageWriter(ByteBuffer& out, char type) : out_(out), start_(out.size()) {
-  out_.u8(static_cast<std::uint8_t>(type));
-  out_.u32(0);
+  *out_.extend(kHeaderSize) = static_cast<std::byte>(type);
 }
 
 MessageWriter::~MessageWriter() {
@@ -82,9 +83,15 @@ void write_ready_for_query(ByteBuffer& out, char status) {
 }
 
 void write_parameter_status(ByteBuffer& out, std::string_view name, std::string_view value) {
-  MessageWriter message(out, 'S');
-  message->cstring(name);
-  message->cstring(value);
+  // A dozen of these in every welcome: in one piece.
+  std::size_t body = name.size() + value.size() + 2;
+  std::byte* p = out.extend(kHeaderSize + body);
+  *p = std::byte{'S'};
+  store_u32(p + 1, static_cast<std::uint32_t>(body + 4));
+  p = std::copy_n(as_bytes(name).data(), name.size(), p + kHeaderSize);
+  *p++ = std::byte{0};
+  p = std::copy_n(as_bytes(value).data(), value.size(), p);
+  *p = std::byte{0};
 }
 
 void write_query(ByteBuffer& out, std::string_view sql) {

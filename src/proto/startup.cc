@@ -81,6 +81,7 @@ Result<FirstPacket> classify_first_packet(Bytes packet) {
 
 Result<StartupParameters> parse_startup(Bytes packet) {
   StartupParameters startup;
+  startup.parameters.reserve(8);
   MessageReader reader(packet);
   reader.u32();
   startup.version = reader.u32();
