@@ -159,7 +159,7 @@ bool Lifecycle::is_done(const Waiting& waiting) const {
   if (waiting.kind != Kind::WaitClose) return pooler_.servers_gone(database);
   bool obsolete_left = false;
   pooler_.for_each_server([&](ServerConnection& s) {
-    if (s.close_needed && (database == nullptr || &s.pool.database == database)) obsolete_left = true;
+    if (s.is_obsolete() && (database == nullptr || &s.pool.database == database)) obsolete_left = true;
   });
   return !obsolete_left;
 }

@@ -106,7 +106,7 @@ void add_server(ServerConnection& s, ResultTable& table, bool as_socket) {
   row.number(is_unix ? s.pool.database.config->port : s.address().port());
   add_local(row, s.stream(), 0);
   row.text(time_text(s.connect_time)).text(time_text(s.request_time));
-  row.number(0).number(0).number(s.close_needed ? 1 : 0);
+  row.number(0).number(0).number(s.is_obsolete() ? 1 : 0);
   row.text(pointer_text(&s)).text(s.client() != nullptr ? pointer_text(s.client()) : "");
   row.number(static_cast<std::int32_t>(s.backend_pid())).text(tls_text(s.stream()));
   row.text(application_name(s.parameters())).number(static_cast<std::int64_t>(s.prepared_count()));

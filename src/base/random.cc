@@ -28,6 +28,7 @@ void draw(std::span<std::byte> out) {
 
 void random_bytes(std::span<std::byte> out) {
   static thread_local Batch batch;
+  if (out.empty()) return;  // which may have no address at all
   if (out.size() > batch.bytes.size()) return draw(out);
   if (batch.bytes.size() - batch.used < out.size()) {
     draw(batch.bytes);

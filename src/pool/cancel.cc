@@ -169,9 +169,18 @@ void CancelJob::finish(const char* outcome) {
     --pool_.cancel_count;
   }
   if (server_ != nullptr) server_->cancel_ended();
-  worker_.cancels.for_each([this](CancelJob* job) {
-    if (&job->pool_ == &pool_ && job->is_waiting_) job->try_start();
-  });
+  // Later, because we may be inside a walk over the list.
+  worker_.loop.post([worker = &worker_] { start_waiting(*worker); });
+}
+
+// Each start may end jobs, so the walk begins anew after one.
+void CancelJob::start_waiting(Worker& worker) {
+  bool again = true;
+  while (again) {
+    again = false;
+    for (CancelJob* job = worker.cancels.front(); job != nullptr && !again; job = worker.cancels.next(job))
+      again = job->is_waiting_ && job->try_start();
+  }
 }
 
 void CancelJob::server_gone(ServerConnection& server) {
@@ -182,10 +191,12 @@ void CancelJob::server_gone(ServerConnection& server) {
 
 void CancelJob::tick(Worker& worker, std::int64_t now) {
   std::int64_t limit = worker.pooler.options().cancel_wait_timeout.count();
-  worker.cancels.for_each([now, limit](CancelJob* job) {
-    if (limit > 0 && now - job->born_ > limit) return job->finish("cancel_wait_timeout");
-    if (job->is_waiting_) job->try_start();
-  });
+  for (CancelJob* job = worker.cancels.front(); job != nullptr;) {
+    CancelJob* next = worker.cancels.next(job);
+    if (limit > 0 && now - job->born_ > limit) job->finish("cancel_wait_timeout");
+    job = next;
+  }
+  start_waiting(worker);
 }
 
 }  // namespace lokadb

@@ -41,6 +41,7 @@ class CancelJob final : public StreamOwner, public Buriable, public ListHook<Own
 
   CancelJob(Pooler& pooler, Worker& worker, ServerConnection& server, ClientSession& client,
             std::shared_ptr<Request> request);
+  static void start_waiting(Worker& worker);
   bool try_start();
   bool is_still_wanted() const;
   void finish(const char* outcome);

@@ -39,7 +39,7 @@ ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in,
   switch (head.type) {
     case 'Q':
       if (pooler.options().disable_pqexec) return refuse(fatal("PQexec disallowed"));
-      return forward(Request::Query, head, in, used);
+      return handle_query(head, in, used);
     case 'P':
       return handle_parse(head, in, used);
     case 'B':
@@ -91,12 +91,26 @@ ClientSession::Outcome ClientSession::with_server() {
   return Outcome::Closed;
 }
 
+// For messages that name a statement.
+ClientSession::Outcome ClientSession::with_settled_statements() {
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  return leg_.server->has_unsettled_statements() ? Outcome::Wait : Outcome::Done;
+}
+
 ClientSession::Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std::size_t& used) {
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   leg_.server->expect_plain(request);
   Outcome outcome = pass_on(head, in, used);
   if (ends_with_ready(request)) batch_ended(used);
   return outcome;
+}
+
+ClientSession::Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
+  if (Outcome o = forward(Request::Query, head, in, used); o != Outcome::Done) return o;
+  // The first letter is looked at, no more: DEALLOCATE and DISCARD begin with it.
+  if (rewrites_statements() && (as_text(in).substr(kHeaderSize, 1) == "d" || as_text(in).substr(kHeaderSize, 1) == "D"))
+    leg_.server->note_may_forget_names(leg_.server->last_expected());
+  return Outcome::Done;
 }
 
 ClientSession::Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::size_t& used) {
@@ -137,11 +151,11 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   std::size_t total = kHeaderSize + head.body;
   auto name = string_at(in.first(std::min(total, in.size())), kHeaderSize);
   if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
-  if (!name) return refuse(fatal("broken Parse packet"));
+  if (!name) return forward(Request::Parse, head, in, used);  // malformed: the server says so
   if (name->empty()) {
     if (Outcome o = with_server(); o != Outcome::Done) return o;
-    leg_.server->set_unnamed_owner(id);
-    return forward(Request::Parse, head, in, used);
+    leg_.server->set_unnamed_owner(id, leg_.server->expect(Request::Parse));
+    return pass_on(head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Parse, head, in, used);
   if (total > kMaxNamedParse) return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "prepared statement is too large", {}});
@@ -151,8 +165,8 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   MessageReader reader(text);
   reader.cstring();
   reader.take(reader.u16() * std::size_t{4});
-  if (!reader.finished()) return refuse(fatal("broken Parse packet"));
-  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  if (!reader.finished()) return forward(Request::Parse, head, in, used);
+  if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
 
   ServerConnection& server = *leg_.server;
   counters().client_parse_count.add(1);
@@ -194,7 +208,7 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
   auto portal = string_at(in.first(std::min(total, in.size())), kHeaderSize);
   auto name = portal ? string_at(in.first(std::min(total, in.size())), kHeaderSize + portal->size() + 1) : std::nullopt;
   if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
-  if (!name) return refuse(fatal("broken Bind packet"));
+  if (!name) return forward(Request::Bind, head, in, used);
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   ServerConnection& server = *leg_.server;
   if (name->empty()) {
@@ -202,6 +216,7 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
     return forward(Request::Bind, head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Bind, head, in, used);
+  if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
   // A name that is not known here is the server's to refuse (or a statement made by SQL PREPARE in this transaction).
   const StatementPtr& statement = statements_.find(*name);
   if (!statement) return forward(Request::Bind, head, in, used);
@@ -219,10 +234,10 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
 
 ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
-  if (total > kMaxNames) return refuse(fatal("broken Describe packet"));
+  if (total > kMaxNames) return forward(Request::Describe, head, in, used);
   if (in.size() < total) return Outcome::NeedMore;
   auto name = string_at(in.first(total), kHeaderSize + 1);
-  if (!name) return refuse(fatal("broken Describe packet"));
+  if (!name || kHeaderSize + 2 + name->size() != total) return forward(Request::Describe, head, in, used);
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   if (static_cast<char>(in[kHeaderSize]) != 'S') return forward(Request::Describe, head, in, used);
   ServerConnection& server = *leg_.server;
@@ -231,6 +246,7 @@ ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in
     return forward(Request::Describe, head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Describe, head, in, used);
+  if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
   const StatementPtr& statement = statements_.find(*name);
   if (!statement) return forward(Request::Describe, head, in, used);
   server.ensure_prepared(statement);
@@ -243,13 +259,14 @@ ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in
 
 ClientSession::Outcome ClientSession::handle_close_message(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
-  if (total > kMaxNames) return refuse(fatal("broken Close packet"));
+  if (total > kMaxNames) return forward(Request::Close, head, in, used);
   if (in.size() < total) return Outcome::NeedMore;
   auto name = string_at(in.first(total), kHeaderSize + 1);
-  if (!name) return refuse(fatal("broken Close packet"));
+  if (!name || kHeaderSize + 2 + name->size() != total) return forward(Request::Close, head, in, used);
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   ServerConnection& server = *leg_.server;
   bool is_ours = static_cast<char>(in[kHeaderSize]) == 'S' && !name->empty() && rewrites_statements();
+  if (is_ours && server.has_unsettled_statements()) return Outcome::Wait;
   StatementPtr statement = is_ours ? statements_.find(*name) : nullptr;
   if (!statement) return forward(Request::Close, head, in, used);
   // The server keeps the statement, for whoever uses the same text next; only the client's name goes.

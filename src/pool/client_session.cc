@@ -94,7 +94,7 @@ bool ClientSession::may_read() const {
     case ClientState::Idle:
       return !stream_.is_blocked();
     case ClientState::Active:
-      return !leg_.server->stream().is_blocked() && pooler.pause_mode != PauseMode::Suspended;
+      return !is_stalled_ && !leg_.server->stream().is_blocked() && pooler.pause_mode != PauseMode::Suspended;
     case ClientState::Console:
       return !stream_.is_blocked() && !console_is_waiting;
     default:
@@ -139,6 +139,7 @@ std::size_t ClientSession::consume(Bytes in) {
     std::size_t used = 0;
     Outcome outcome = consume_one(in.subspan(at), used);
     if (outcome == Outcome::Closed) return in.size();
+    if (outcome == Outcome::Wait && state_ == ClientState::Active) is_stalled_ = true;
     if (outcome != Outcome::Done) return at;
     at += used;
     marks_.position += used;
@@ -219,6 +220,12 @@ void ClientSession::server_given(ServerConnection& server) {
   if (was_waiting) worker.loop.resume_later(*this);
 }
 
+void ClientSession::statements_are_settled() {
+  if (!is_stalled_) return;
+  is_stalled_ = false;
+  worker.loop.resume_later(*this);
+}
+
 void ClientSession::parameters_set() {
   if (state_ == ClientState::Closed) return;
   if (!set_state(ClientEvent::ServerSet)) return close(fatal("illegal state"));
@@ -239,7 +246,7 @@ void ClientSession::server_is_ready(char status) {
     return close_silently("client close request");
   }
   if (mode == PoolMode::Session) {
-    if (status == 'I' && server.close_needed && pooler.options().server_fast_close)
+    if (status == 'I' && server.is_obsolete() && pooler.options().server_fast_close)
       server.close("database configuration changed");
     return;
   }

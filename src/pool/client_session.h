@@ -67,6 +67,7 @@ class ClientSession final : public StreamOwner,
   void server_given(ServerConnection& server);
   void parameters_set();          // by the server that was given
   void server_is_ready(char status);  // ReadyForQuery has been passed on
+  void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
   void welcome_arrived();
   // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.
@@ -150,7 +151,9 @@ class ClientSession final : public StreamOwner,
   Outcome with_server();
   Outcome forward(Request request, MessageHead head, Bytes in, std::size_t& used);
   Outcome pass_on(MessageHead head, Bytes in, std::size_t& used);
+  Outcome with_settled_statements();
   Outcome skip(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_query(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_parse(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_bind(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_describe(MessageHead head, Bytes in, std::size_t& used);
@@ -178,6 +181,7 @@ class ClientSession final : public StreamOwner,
   Input input_;                    // read, not handled yet
   std::size_t body_left_ = 0;      // of a message that streams
   bool body_is_dropped_ = false;
+  bool is_stalled_ = false;        // the next message waits for answers to earlier ones
   bool left_politely_ = false;     // by Terminate: it reads no answers any more
   bool is_pumping_ = false;
   bool is_counted_ = false;        // in the counts of its database and user

@@ -90,6 +90,7 @@ class Pool {
   Database& database;
   User& user;             // the server connections' user: the forced one if the database has one
   PoolSettings settings;  // [config]
+  int generation = 0;     // [config] servers of an earlier one are obsolete
 
   // [lock] from here on
   List<ServerConnection, IdleTag> idle;     // front: taken next

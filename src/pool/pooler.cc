@@ -242,15 +242,14 @@ bool Pooler::find_short_limits() {
 }
 
 void Pooler::tag_dirty(Pool& pool) {
+  ++pool.generation;  // those on their way between workers are meant too
   pool.welcome = nullptr;
   pool.last_connect_failed = 0;
   pool.last_login_error.clear();
-  for_each_server([&pool](ServerConnection& s) {
-    if (&s.pool == &pool) s.close_needed = true;
-  });
 }
 
 void Pooler::close_everything_of(const Database& database, const char* why) {
+  for (const auto& [name, pool] : database.pools) tag_dirty(*pool);
   for_each_client([&](ClientSession& c) {
     if (c.database() == &database) c.close(fatal(why));
   });

@@ -158,6 +158,7 @@ class Pooler {
   Choice choose_idle(Pool& pool, const Worker& worker, std::int64_t now);
   bool may_serve(const Pool& pool) const;
   bool login_keeps_failing(const Pool& pool, std::int64_t now) const;
+  void try_again(ClientSession& client);
   void send_to(ServerConnection& server, ClientSession& client);
   void put_idle(ServerConnection& server);
   bool is_wanted(const Pool& pool) const;

@@ -20,7 +20,7 @@ Pooler::Choice Pooler::choose_idle(Pool& pool, const Worker& worker, std::int64_
   bool checks = !o.server_check_query.empty();
   int depth = 0;
   for (ServerConnection* s = pool.idle.front(); s != nullptr && depth < kScanDepth; s = pool.idle.next(s), ++depth) {
-    if (s->close_needed) continue;  // the janitor's
+    if (s->is_obsolete()) continue;  // the janitor's
     bool is_stale = checks && now - s->idle_since >= o.server_check_delay.count();
     if (is_stale) {
       if (choice.stale == nullptr) choice.stale = s;
@@ -56,11 +56,13 @@ Acquired Pooler::acquire(ClientSession& client) {
         foreign = choice.foreign;
         pool.idle.remove(foreign);
         foreign->set_state(ServerEvent::Sent);
+        ++foreign->in_flight;
         ++client.in_flight;
       } else if (choice.stale != nullptr) {
         stale = choice.stale;
         pool.idle.remove(stale);
         stale->set_state(ServerEvent::TestStarted);
+        ++stale->in_flight;
         ++pool.testing_count;
       }
     }
@@ -91,16 +93,20 @@ Acquired Pooler::acquire(ClientSession& client) {
   if (foreign != nullptr) {
     Worker& there = foreign->worker();
     there.loop.post([this, foreign, &client] {
+      if (!foreign->arrived()) return try_again(client);
       foreign->leave_worker();
       send_to(*foreign, client);
     });
     return Acquired::Queued;
   }
   if (stale != nullptr) {
+    auto test = [stale] {
+      if (stale->arrived()) stale->test_before_use();
+    };
     if (&stale->worker() == &client.worker)
-      stale->test_before_use();
+      test();
     else
-      stale->worker().loop.post([stale] { stale->test_before_use(); });
+      stale->worker().loop.post(test);
     return client.state() == ClientState::Closed ? Acquired::Refused : Acquired::Queued;
   }
   launch_if_wanted(pool, client.worker);
@@ -112,6 +118,19 @@ bool Pooler::may_serve(const Pool& pool) const { return pause_mode == PauseMode:
 bool Pooler::login_keeps_failing(const Pool& pool, std::int64_t now) const {
   return !pool.last_login_error.empty() && pool.last_connect_failed != 0 && pool.server_count == 0 &&
          now - pool.last_connect_failed < options().server_login_retry.count();
+}
+
+// The server that was promised to the client has been closed on its way.
+void Pooler::try_again(ClientSession& client) {
+  client.worker.loop.post([this, &client] {
+    if (!client.arrived() || client.state() != ClientState::Waiting) return;
+    Pool& pool = *client.pool();
+    {
+      std::lock_guard guard(lock);
+      pool.waiters.push_front(&client);
+    }
+    launch_if_wanted(pool, client.worker);
+  });
 }
 
 // The server belongs to no worker now; the client's worker takes it.
@@ -153,8 +172,8 @@ void Pooler::release(ServerConnection& server) {
     if (was != ServerState::Idle) server.idle_since = now;
     if (pause_mode == PauseMode::Paused || pool.database.is_paused)
       reason = "pause mode";
-    else
-      reason = server.has_served() ? server.reason_to_close(now) : nullptr;
+    else if (server.is_obsolete() || server.has_served())
+      reason = server.reason_to_close(now);
     if (reason == nullptr) {
       next = may_serve(pool) ? pool.waiters.pop_front() : nullptr;
       if (next == nullptr) {
@@ -240,15 +259,15 @@ void Pooler::launch_if_wanted(Pool& pool, Worker& worker) {
     if (launch == Launch::No) return;
     if (launch == Launch::Yes)
       made = new_server(pool, worker);
-    else
-      victim = take_victim(pool, launch);
+    else if ((victim = take_victim(pool, launch)) != nullptr)
+      ++victim->in_flight;
   }
   if (made != nullptr) return made->start_login();
   if (victim == nullptr) return;
   // Its close frees a place; then we look again.
-  auto evict = [this, victim, &pool, &worker] {
+  auto evict = [this, victim, &pool] {
     Worker& there = victim->worker();
-    victim->close("evicted");
+    if (victim->arrived()) victim->close("evicted");
     launch_if_wanted(pool, there);
   };
   if (&victim->worker() == &worker)
@@ -294,7 +313,7 @@ void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome>
     pool.login_running = false;
     pool.last_connect_failed = 0;
     pool.last_login_error.clear();
-    if (!server.close_needed) pool.welcome = std::move(welcome);  // the newest knows best
+    if (!server.is_obsolete()) pool.welcome = std::move(welcome);  // the newest knows best
     while (ClientSession* client = pool.welcome ? pool.newcomers.pop_front() : nullptr) {
       ++client->in_flight;
       client->worker.loop.post([client] {
@@ -337,9 +356,12 @@ void Pooler::kick(Pool& pool) {
       if (!may_serve(pool) || pool.waiters.empty()) break;
       server = pool.idle.pop_front();
       if (server == nullptr) break;
+      ++server->in_flight;
     }
     Worker& there = server->worker();
-    there.loop.post([this, server] { release(*server); });
+    there.loop.post([this, server] {
+      if (server->arrived()) release(*server);
+    });
   }
   Worker& main = main_worker();
   launch_if_wanted(pool, main);

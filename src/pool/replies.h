@@ -50,7 +50,13 @@ struct Expected {
   Request request;
   bool for_client = true;       // else: our own, nobody sees the answer
   bool name_is_taken = false;   // a Parse that must fail with 42P05; its text names the client's statement
+  bool forgets_names = false;   // may be a DEALLOCATE or DISCARD
+  bool sets_unnamed = false;    // makes or closes the unnamed statement
+  std::uint64_t unnamed_before = 0;  // whose it was
   std::unique_ptr<StatementUndo> undo;
+
+  // Which statements exist depends on whether this succeeds.
+  bool changes_statements() const { return undo != nullptr || forgets_names; }
 };
 
 // A ring; allocates only when it grows.
@@ -65,7 +71,7 @@ class ReplyQueue {
     Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
     e.request = request;
     e.for_client = for_client;
-    e.name_is_taken = false;
+    e.name_is_taken = e.forgets_names = e.sets_unnamed = false;
     e.undo = std::move(undo);
     ++count_;
   }
@@ -75,7 +81,7 @@ class ReplyQueue {
     Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
     e.request = request;
     e.for_client = true;
-    e.name_is_taken = false;
+    e.name_is_taken = e.forgets_names = e.sets_unnamed = false;
     ++count_;
   }
   Expected& back() { return at(count_ - 1); }

@@ -13,7 +13,7 @@
 namespace lokadb {
 
 ServerConnection::ServerConnection(Pooler& p, Pool& its_pool, Worker& w)
-    : pooler(p), pool(its_pool), id(p.next_id()), worker_(&w), stream_(*this) {
+    : pooler(p), pool(its_pool), id(p.next_id()), generation_(its_pool.generation), worker_(&w), stream_(*this) {
   born = w.loop.now();
   connect_time = wall_us();
   request_time = connect_time;
@@ -52,11 +52,13 @@ bool ServerConnection::is_clean() const {
 
 void ServerConnection::close_with(const Error& error) {
   if (state() == ServerState::Closed) return;
+  bool may_die;
   {
     std::lock_guard guard(pooler.lock);
     if (ListHook<IdleTag>::is_linked()) pool.idle.remove(this);
     pooler.forget_server(*this);
     set_state(ServerEvent::Closed);
+    may_die = in_flight == 0;
   }
   if (pooler.options().log_disconnections && !error.log_text().empty())
     log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), error.log_text().c_str(),
@@ -76,9 +78,20 @@ void ServerConnection::close_with(const Error& error) {
   stream_.close();
   worker_->loop.forget(*this);
   worker_->servers.remove(this);
-  worker_->loop.bury(std::unique_ptr<Buriable>(this));
+  if (may_die) worker_->loop.bury(std::unique_ptr<Buriable>(this));
   // A slot is free now.
   pooler.launch_if_wanted(pool, *worker_);
+}
+
+bool ServerConnection::arrived() {
+  bool is_last;
+  {
+    std::lock_guard guard(pooler.lock);
+    is_last = --in_flight == 0;
+  }
+  if (state() != ServerState::Closed) return true;
+  if (is_last) worker_->loop.bury(std::unique_ptr<Buriable>(this));
+  return false;
 }
 
 void ServerConnection::close(const std::string& reason) { close_with(fatal(reason)); }
@@ -109,7 +122,7 @@ void ServerConnection::give_back() {
   }
   const Options& o = pooler.options();
   bool reset = o.server_reset_query_always || pool.settings.mode == PoolMode::Session;
-  if (!reset || o.server_reset_query.empty() || close_needed) return pooler.release(*this);
+  if (!reset || o.server_reset_query.empty() || is_obsolete()) return pooler.release(*this);
   if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
   start_step(Step::ResetQuery, o.server_reset_query);
 }
@@ -184,6 +197,7 @@ void ServerConnection::step_finished() {
       if (step_failed_)
         log_line(LogLevel::Error, "%s: error while executing exec_on_query: %s", log_name().c_str(),
                  step_error_.log_text().c_str());
+      defaults_ = parameters_;  // the query may have set some
       pooler.login_done(*this, make_welcome());
       reported_.reset();
       return;
@@ -194,7 +208,7 @@ void ServerConnection::step_finished() {
       if (step_failed_ || status_ != 'I') return close("reset query failed");
       break;
   }
-  if (close_needed) return close("close_needed");
+  if (is_obsolete()) return close("close_needed");
   release();
 }
 

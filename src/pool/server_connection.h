@@ -68,7 +68,12 @@ class ServerConnection final : public StreamOwner,
   void test_before_use();
   void leave_worker();
   void join_worker(Worker& worker);
-  void mark_obsolete() { close_needed = true; }
+  // Made under settings that hold no more: to be closed at the next chance.
+  bool is_obsolete() const { return generation_ != pool.generation; }
+  // Messages from other threads under way to this connection [pool lock]; while there are any, the object lives.
+  int in_flight = 0;
+  // One of them has arrived: true if the connection is still there, else it has been buried now.
+  bool arrived();
 
   // --- requests (server_send.cc): what the client session forwards. Each notes the answer to come.
   // Null: the server ignores this request (it skips to the next Sync), and what it would have changed is undone.
@@ -76,11 +81,13 @@ class ServerConnection final : public StreamOwner,
   void forward(Bytes bytes) { stream_.send(bytes); }
   // The usual case of expect(): a request of the client, nothing to undo.
   void expect_plain(Request request) {
-    if (skips_until_sync_ || query_started == 0)
+    if (skips_until_sync_ || query_started == 0 || request == Request::Sync)
       expect(request);
     else
       replies_.push_plain(request);
   }
+  // The newest entry; null: none.
+  Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
   void ensure_prepared(const StatementPtr& statement);
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
@@ -89,8 +96,12 @@ class ServerConnection final : public StreamOwner,
   void skip_silent_heads() {
     if (!replies_.empty() && is_silent(replies_.front().request)) answer_silent_heads();
   }
-  // Who sent the unnamed statement that the server has; others must not run it.
-  void set_unnamed_owner(std::uint64_t client_id) { unnamed_owner_ = client_id; }
+  // Who sent the unnamed statement that the server has; others must not run it. `by`: the request that made it so.
+  void set_unnamed_owner(std::uint64_t client_id, Expected* by);
+  // A batch that is not answered yet changes which statements exist: what uses their names has to wait, since nobody
+  // knows them before.
+  bool has_unsettled_statements() const { return earlier_changes_ > 0; }
+  void note_may_forget_names(Expected* by);
   void forget_unnamed_of_others(std::uint64_t client_id);
   bool is_copying_in() const { return copy_in_; }
   // What was sent so far ends by itself with a ReadyForQuery, so the client need not be there for it.
@@ -118,7 +129,6 @@ class ServerConnection final : public StreamOwner,
   void cancel_ended();
   int cancels() const { return cancels_; }
 
-  bool close_needed = false;     // [world] obsolete: close at the next chance
   std::int64_t connect_time = 0;    // wall clock, for SHOW
   std::int64_t request_time = 0;    // wall clock of the last request
   std::int64_t born = 0;            // monotonic, as the rest
@@ -180,6 +190,8 @@ class ServerConnection final : public StreamOwner,
   bool handle_special(char type, Bytes in, std::size_t total, std::size_t& used);
   bool handle_copy_in(Bytes in, std::size_t total, std::size_t& used);
   void completed();
+  void pop_reply();
+  void forget_statements();
   bool handle_error(Bytes in, std::size_t total, std::size_t& used);
   bool handle_command_complete(Bytes in, std::size_t total, std::size_t& used);
   bool handle_parameter_status(Bytes in, std::size_t total, std::size_t& used);
@@ -198,6 +210,7 @@ class ServerConnection final : public StreamOwner,
   std::string transport_text() const;
 
   std::atomic<ServerState> state_{ServerState::Login};
+  const int generation_;
   Worker* worker_;
   Stream stream_;
   ClientSession* client_ = nullptr;
@@ -218,6 +231,8 @@ class ServerConnection final : public StreamOwner,
   std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
   int extra_ready_ = 0;            // ReadyForQuery that may come or not, after a failed COPY
   std::uint64_t unnamed_owner_ = 0;
+  std::size_t changes_ = 0;          // entries of replies_ that change statements
+  std::size_t earlier_changes_ = 0;  // those of them in batches that have been sent to their end
   bool step_failed_ = false;
   enum class Due : std::uint8_t { None, GiveBack, Release };
   Due due_ = Due::None;            // when what was read has been looked at

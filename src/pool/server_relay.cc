@@ -72,6 +72,7 @@ std::size_t ServerConnection::consume_messages(Bytes in) {
       if (body_to_client_ && client_ != nullptr) client_->stream().send(rest.first(n));
       body_left_ -= n;
       at += n;
+      if (body_left_ == 0) skip_silent_heads();
       continue;
     }
     auto head = peek_head(rest);
@@ -134,7 +135,7 @@ bool ServerConnection::handle_special(char type, Bytes in, std::size_t total, st
 
 // The request at the front has been answered in full.
 void ServerConnection::completed() {
-  replies_.pop();
+  pop_reply();
   // Answers given here follow at once, unless the message before them is still on its way.
   if (body_left_ == 0) skip_silent_heads();
 }
@@ -155,8 +156,7 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
     MessageReader reader(in.subspan(kHeaderSize, total - kHeaderSize));
     std::string_view tag = reader.cstring();
     if (tag == "DEALLOCATE ALL" || tag == "DISCARD ALL") {
-      statements_.clear();
-      if (client_ != nullptr && step_ == Step::None) client_->statements().clear();
+      forget_statements();
     } else if (tag == "PREPARE" || tag == "LISTEN") {
       leaves_state_ = true;
     }
@@ -165,6 +165,21 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
   if (copy_in_) drop_skipped_syncs(false);
   if (owed == Request::Execute) completed();
   return true;
+}
+
+// The server has dropped all statements; those that were sent behind the command are still to come.
+void ServerConnection::forget_statements() {
+  statements_.clear();
+  bool is_clients = client_ != nullptr && step_ == Step::None;
+  if (is_clients) client_->statements().clear();
+  for (std::size_t i = 1; i < replies_.size(); ++i) {
+    const auto& change = replies_.at(i).undo;
+    if (change == nullptr) continue;
+    if (change->server_added) statements_.add(change->statement);
+    if (change->server_removed) statements_.remove(*change->statement);
+    if (is_clients && change->client_added) client_->statements().set(change->client_name, change->statement);
+    if (is_clients && change->client_removed) client_->statements().remove(change->client_name);
+  }
 }
 
 // The COPY that ran has ended: Syncs that were sent while it took data were part of its data for the server.
@@ -229,7 +244,10 @@ void ServerConnection::after_error() {
   while (end < replies_.size() && replies_.at(end).request != Request::Sync) ++end;
   skips_until_sync_ = end == replies_.size();
   undo_from(0, end);
-  for (; end > 0; --end) replies_.pop();
+  for (; end > 0; --end) pop_reply();
+  // A client that has left will not send the Sync.
+  if (skips_until_sync_ && client_ != nullptr && client_->state() == ClientState::Leaving)
+    close("client disconnect while server was not ready");
 }
 
 // "prepared statement ... already exists", told under the name that the client used.
@@ -291,7 +309,7 @@ bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& us
   stream_out(in, total, is_owed ? replies_.front().for_client : true, used);
   if (is_owed) {
     if (copy_in_) drop_skipped_syncs(false);
-    replies_.pop();
+    pop_reply();
   } else {
     --extra_ready_;
     skips_until_sync_ = false;

@@ -40,8 +40,33 @@ Expected* ServerConnection::expect(Request request, bool for_client, std::unique
       c.xact_count.add(1);
     }
   }
+  bool is_change = undo != nullptr;
   replies_.push(request, for_client, std::move(undo));
+  if (is_change) ++changes_;
+  if (request == Request::Sync) earlier_changes_ = changes_;
   return &replies_.back();
+}
+
+void ServerConnection::note_may_forget_names(Expected* by) {
+  if (by == nullptr || by->changes_statements()) return;
+  by->forgets_names = true;
+  earlier_changes_ = ++changes_;  // a simple query is a batch of its own
+}
+
+void ServerConnection::set_unnamed_owner(std::uint64_t client_id, Expected* by) {
+  if (by == nullptr) return;  // the server ignores it
+  by->sets_unnamed = true;
+  by->unnamed_before = unnamed_owner_;
+  unnamed_owner_ = client_id;
+}
+
+void ServerConnection::pop_reply() {
+  if (replies_.front().changes_statements()) {
+    --changes_;
+    // They are answered in order, so it is one of the earlier ones while there are any.
+    if (earlier_changes_ > 0 && --earlier_changes_ == 0 && client_ != nullptr) client_->statements_are_settled();
+  }
+  replies_.pop();
 }
 
 void ServerConnection::ensure_prepared(const StatementPtr& statement) {
@@ -81,8 +106,7 @@ void ServerConnection::forget_unnamed_of_others(std::uint64_t client_id) {
   if (unnamed_owner_ == client_id) return;
   // Another client's unnamed statement must not run: after this Close the server says that there is none.
   static constexpr char kCloseUnnamed[] = {'C', 0, 0, 0, 6, 'S', 0};
-  unnamed_owner_ = client_id;
-  expect(Request::Close, false);
+  set_unnamed_owner(client_id, expect(Request::Close, false));
   stream_.send(as_bytes({kCloseUnnamed, sizeof kCloseUnnamed}));
 }
 
@@ -99,7 +123,7 @@ void ServerConnection::answer_silent_heads() {
       else if (replies_.front().request == Request::ClosedHere)
         client_->stream().send(as_bytes({kCloseComplete, sizeof kCloseComplete}));
     }
-    replies_.pop();
+    pop_reply();
   }
 }
 
@@ -113,8 +137,12 @@ void ServerConnection::undo(StatementUndo& undo) {
 
 // Newest first, so that each step finds what it left.
 void ServerConnection::undo_from(std::size_t first, std::size_t end) {
-  for (std::size_t i = end; i > first; --i)
-    if (auto& u = replies_.at(i - 1).undo) undo(*u);
+  for (std::size_t i = end; i > first; --i) {
+    Expected& e = replies_.at(i - 1);
+    if (e.undo) undo(*e.undo);
+    // A Parse that was tried and failed has destroyed the unnamed statement before it; one that was skipped has not.
+    if (e.sets_unnamed && i - 1 > first) unnamed_owner_ = e.unnamed_before;
+  }
 }
 
 }  // namespace lokadb

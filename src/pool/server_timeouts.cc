@@ -8,7 +8,7 @@
 namespace lokadb {
 
 const char* ServerConnection::reason_to_close(std::int64_t now) const {
-  if (close_needed) return "close_needed";
+  if (is_obsolete()) return "close_needed";
   if (tainted_) return "state of the connection is not known";
   if (leaves_state_ && pool.settings.mode != PoolMode::Session) return "session state would reach another client";
   std::int64_t lifetime = pool.settings.server_lifetime;
@@ -57,7 +57,7 @@ void ServerConnection::check_idle(std::int64_t now) {
     if (!ListHook<IdleTag>::is_linked()) return;  // on its way to somebody
     if (pooler.pause_mode == PauseMode::Paused || pool.database.is_paused)
       reason = "pause mode";
-    else if (close_needed)
+    else if (is_obsolete())
       reason = "database configuration changed";
     else
       reason = reason_to_close(now);
@@ -80,7 +80,7 @@ void ServerConnection::check_active(std::int64_t now) {
   bool idle_in_transaction = !is_busy_ && xact_started != 0;
   if (idle_in_transaction && due(last_answer, s.idle_transaction_timeout)) return close("idle transaction timeout");
   if (due(xact_started, s.transaction_timeout)) return close("transaction timeout");
-  if (close_needed && pooler.options().server_fast_close && !is_busy_ && status_ == 'I')
+  if (is_obsolete() && pooler.options().server_fast_close && !is_busy_ && status_ == 'I')
     close("database configuration changed");
 }
 

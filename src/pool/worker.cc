@@ -65,7 +65,7 @@ bool Worker::has_near_limits() {
   bool found = false;
   servers.for_each([&found](ServerConnection* s) {
     bool is_settled = s->state() == ServerState::Idle || s->state() == ServerState::Active;
-    found = found || !is_settled || s->close_needed;
+    found = found || !is_settled || s->is_obsolete();
   });
   return found;
 }
