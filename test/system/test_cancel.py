@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import eventually, takes
-from wire import query
+from wire import cancel_request, query
 
 
 def asleep(proxy, number):
@@ -196,3 +196,21 @@ def test_a_cancel_in_the_middle_of_a_pipeline(start):
     answer = client.ready(3)
     assert answer.codes == ["57014"]
     assert [r[0] for r in answer.rows] == ["1", "3"]
+
+
+def test_many_cancels_that_cannot_be_delivered_time_out(start, cluster):
+    proxy = start(pool_mode="transaction", default_pool_size=1, cancel_wait_timeout=1)
+    client = proxy.connect()
+    client.send(query("select pg_sleep(3)"))
+    asleep(proxy, 1)
+    os.kill(cluster.process.pid, signal.SIGSTOP)  # the postmaster: connections are made, and nothing is read
+    try:
+        connections = [proxy.raw() for _ in range(5)]
+        for connection in connections:
+            connection.send(cancel_request(client.key))
+        proxy.wait_log("closing because: cancel_wait_timeout", count=4)
+    finally:
+        os.kill(cluster.process.pid, signal.SIGCONT)
+    # The first one, which had a connection, may be delivered yet; the rest has gone, and the client goes on.
+    assert client.ready().kinds in ("TDCZ", "TEZ")
+    assert client.value("select 1") == "1"

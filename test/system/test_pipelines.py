@@ -193,3 +193,13 @@ def test_function_call(client):
     assert answer[0].body == b"\0\0\0\x0242"
     assert client.ask(wire.function_call(4)).codes
     assert client.value("select 1") == "1"
+
+
+@pytest.mark.parametrize("leave", ["drop", "terminate"])
+def test_a_client_that_leaves_without_a_sync_frees_its_server(start, leave):
+    """The failed Bind makes the server skip the Query, too, so nothing more would ever come."""
+    proxy = start(pool_mode="transaction", default_pool_size=1, query_wait_timeout=5)
+    client = proxy.connect()
+    client.send(bind("", "no such") + query("select 1"))
+    getattr(client, leave)()
+    assert proxy.connect().value("select 'next'") == "next"

@@ -316,3 +316,11 @@ def test_login_is_fast(start):
     with takes(0, 0.5):
         for _ in range(20):
             proxy.connect().terminate()
+
+
+def test_settings_of_a_connect_query_are_the_connections_own(start):
+    proxy = start(databases={"app": "connect_query='set timezone to ''Asia/Tokyo'''"}, pool_mode="session")
+    for _ in range(2):
+        client = proxy.connect()
+        assert client.parameters["TimeZone"] == "Asia/Tokyo"
+        client.terminate()

@@ -277,3 +277,100 @@ def test_a_statement_that_changed_its_result_type_is_an_error_then_works_again(s
     prepare(client, "s", "select * from shape")
     assert not client.ask(bind("", "s") + execute() + sync()).errors
     cluster.sql("drop table shape")
+
+
+# ------------------------------------------------------------------ names in several batches sent at once
+
+
+FAILING = parse("", "select 1/0") + bind("", "") + execute()
+
+
+def moved_away(proxy, client):
+    """The client's next batch meets a server that has none of its statements."""
+    holder = proxy.connect()
+    holder.query("begin")
+    return holder
+
+
+def test_a_statement_is_there_in_the_batch_after_one_that_failed(proxy):
+    client = proxy.connect()
+    prepare(client, "y", "select 77")
+    moved_away(proxy, client)
+    use = bind("", "y") + execute() + sync()
+    client.send(FAILING + use + use)
+    answer = client.ready(2)
+    assert (answer.kinds, answer.codes, answer.rows) == ("1EZ2DCZ", ["22012"], [("77",)])
+
+
+def test_a_parse_that_the_server_skipped_has_made_no_statement(proxy):
+    client, other = proxy.connect(), proxy.connect()
+    text = "insert into scratch values (4711)"
+    prepare(other, "known", text)
+    client.send(FAILING + parse("ins", text) + sync() + bind("", "ins") + execute() + sync())
+    assert client.ready(2).codes == ["22012", "26000"]
+    assert client.value("select count(*) from scratch where id = 4711") == "0"
+
+
+def test_a_close_that_the_server_skipped_has_closed_nothing(proxy):
+    client = proxy.connect()
+    prepare(client, "kept", "select 79")
+    client.send(FAILING + close("S", "kept") + sync() + bind("", "kept") + execute() + sync())
+    answer = client.ready(2)
+    assert (answer.codes, answer.rows) == (["22012"], [("79",)])
+
+
+@pytest.mark.parametrize("command", ["deallocate all", "discard all"])
+def test_statements_made_right_behind_a_deallocate_all_are_there(start, command):
+    proxy = start(pool_mode="transaction", default_pool_size=1, max_prepared_statements=5)
+    client = proxy.connect()
+    prepare(client, "s1", "select 41")
+    client.send(query(command) + parse("s9", "select 41") + bind("", "s9") + execute() + sync())
+    answer = client.ready(2)
+    assert (answer.codes, answer.rows) == ([], [("41",)])
+    client.send(query(command) + parse("s3", "select 43") + sync())
+    client.ready(2)
+    assert run(client, "s3") == "43"
+    other = proxy.connect()
+    prepare(other, "mine", "select 43")  # the proxy knows that this server has it
+    assert run(other, "mine") == "43"
+
+
+@pytest.mark.parametrize("skipped", [bind("", ""), parse("", "select 'mine'"), describe("S", "")])
+def test_an_unnamed_statement_of_another_client_never_runs(start, skipped):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    other, client = proxy.connect(), proxy.connect()
+    other.ask(parse("", "select 'secret'") + sync())
+    assert client.ask(bind("", "no such") + skipped + sync()).codes == ["26000"]
+    answer = client.ask(bind("", "") + execute() + sync())
+    assert (answer.codes, answer.rows) == (["26000"], [])
+
+
+MALFORMED = {
+    "Parse without an end": wire.message("P", b"abc"),
+    "Parse with types missing": wire.message("P", b"abc\0select 1\0\0\5\0"),
+    "Parse with something behind it": wire.message("P", b"ab2\0select 1\0\0\0garbage"),
+    "empty Bind": wire.message("B"),
+    "empty Describe": wire.message("D"),
+    "Describe without an end": wire.message("D", b"Sabc"),
+    "empty Close": wire.message("C"),
+}
+
+
+@pytest.mark.parametrize("message", MALFORMED.values(), ids=MALFORMED.keys())
+def test_malformed_messages_are_errors_of_the_server(proxy, message):
+    client = proxy.connect()
+    answer = client.ask(message + sync())
+    assert (answer.kinds, answer.codes) == ("EZ", ["08P01"])
+    assert client.value("select 1") == "1"
+
+
+@pytest.mark.parametrize("small", [75, 4096])
+def test_an_answer_given_here_follows_a_long_one_of_the_server(start, small):
+    proxy = start(pool_mode="transaction", default_pool_size=1, pkt_buf=small)
+    client = proxy.connect()
+    columns = 5 if small == 75 else 1600
+    prepare(client, "wide", "select " + ",".join("1 as a%060d" % n for n in range(columns)))
+    prepare(client, "z", "select 7")
+    client.send(describe("S", "wide") + parse("again", "select 7") + flush())
+    assert client.read_until("1").kinds == "tT1"
+    client.ask(sync())

@@ -152,7 +152,7 @@ def test_clients_vanish_at_random_while_others_work(start, cluster, workers):
                 client.terminate()
 
     in_threads(12, work)
-    assert len(cluster.backends("usename = 'app'")) <= 3
+    eventually(lambda: len(cluster.backends("usename = 'app'")) <= 3)
     eventually(lambda: proxy.pool()["sv_active"] == 0)
 
 
@@ -278,3 +278,47 @@ def test_pause_and_resume_under_load_lose_nothing(start, workers):
 
     in_threads(7, work)
     assert min(counts) > 3
+
+
+@pytest.mark.parametrize("commands", [["kill app", "resume app"], ["pause app", "resume app"], ["reload"], ["reconnect"]])
+def test_servers_between_two_workers_are_not_forgotten(start, cluster, commands):
+    """Under orders that close servers while these are handed from worker to worker."""
+    proxy = start(
+        databases={"app": "", "other": ""},
+        pool_mode="transaction",
+        default_pool_size=3,
+        max_client_conn=300,
+        worker_threads=3,
+        server_check_delay=0,
+    )
+    stop = time.monotonic() + 4
+
+    def work(number):
+        if number == 0:
+            while time.monotonic() < stop:
+                with proxy.console() as console:
+                    if commands == ["reload"]:
+                        for databases in ({"other": ""}, {"app": "", "other": ""}):
+                            proxy.databases = databases
+                            proxy.write()
+                            console.query("reload")
+                    for command in commands:
+                        console.query(command)
+                time.sleep(0.01)
+            return
+        while time.monotonic() < stop:
+            client = None
+            try:
+                client = proxy.connect(timeout=10)
+                while time.monotonic() < stop:
+                    said = str(random.random())
+                    assert client.value("select '%s'" % said) == said
+            except (wire.PgError, wire.Closed, OSError):
+                time.sleep(0.001)  # killed, or its database dropped for the moment
+            finally:
+                if client:
+                    client.drop()
+
+    in_threads(13, work)
+    eventually(lambda: len(cluster.backends("usename = 'app'")) <= 3)
+    assert proxy.connect().value("select 1") == "1"
