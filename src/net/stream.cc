@@ -163,6 +163,12 @@ ReadResult Stream::read(std::span<std::byte> buffer) {
   return ssl_ ? read_tls(buffer) : read_plain(buffer.data(), buffer.size());
 }
 
+bool Stream::take_error() const {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return fd_ >= 0 && getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0;
+}
+
 bool Stream::has_input_waiting() const {
   std::byte waste;
   return fd_ >= 0 && (recv(fd_, &waste, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK));

@@ -64,6 +64,9 @@ class Stream : public ListHook<DirtyTag> {
   ReadResult read(std::span<std::byte> buffer);
   // Whether something waits in the kernel: bytes, the end, or an error. One system call; nothing is taken.
   bool has_input_waiting() const;
+  // Whether the kernel has an error for it, such as a reset: told even after the peer's end was read. Asked once, as
+  // the kernel forgets it then.
+  bool take_error() const;
 
   // Output. The bytes must live until the turn ends (receive buffer, turn arena, static storage).
   void send(Bytes bytes) {

@@ -12,6 +12,10 @@
 
 namespace lokadb {
 
+namespace {
+constexpr std::int64_t kLeaveInPeace = 2'000'000;  // microseconds
+}
+
 ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& peer)
     : pooler(p), worker(w), id(p.next_id()), stream_(*this), peer_(peer) {
   connect_time = wall_us();
@@ -50,7 +54,7 @@ void ClientSession::enter(ClientState next) {
   // Every state but these has a time limit that the worker has to watch.
   auto is_timed = [](ClientState s) {
     return s == ClientState::Startup || s == ClientState::Login || s == ClientState::Welcome ||
-           s == ClientState::Waiting;
+           s == ClientState::Waiting || s == ClientState::Leaving;
   };
   worker.timed_clients += static_cast<int>(is_timed(next)) - static_cast<int>(is_timed(state_));
   if (is_timed(next)) worker.tick_soon();
@@ -78,6 +82,7 @@ void ClientSession::on_stream_event() {
   if (state_ == ClientState::Closed) return;
   // The client takes bytes again: its server may go on.
   if (!stream_.is_blocked() && is_linked() && leg_.server->stream().is_readable()) leg_.server->pump();
+  if (state_ == ClientState::Leaving) return look_after_leaving();
   if (state_ != ClientState::Closed) pump();
 }
 
@@ -276,6 +281,8 @@ void ClientSession::leave(const std::string& reason) {
     if (state_ == ClientState::Active && !is_mid_message() && leg_.server->can_finish_alone()) {
       // What was asked is still done, and its answer given to a client that only shut down its sending side.
       set_state(ClientEvent::ClientLeft);
+      left_at_ = worker.loop.now();
+      if (!left_politely_) probe();
       return;
     }
     ServerConnection& server = *leg_.server;
@@ -283,6 +290,21 @@ void ClientSession::leave(const std::string& reason) {
     server.client_left();
   }
   close_silently(reason);
+}
+
+// The end of its stream may be all that a client meant (it still reads), or the client is dead: a byte sent to it tells.
+// A report of a setting that has not changed is a message that every client takes at any time.
+void ClientSession::probe() {
+  const auto& encoding = leg_.server->parameters()->values()[TrackedNames::kClientEncoding];
+  if (!encoding || leg_.server->is_mid_answer()) return;
+  ByteBuffer out;
+  write_parameter_status(out, pooler.tracked.name(TrackedNames::kClientEncoding), *encoding);
+  stream_.send_copy(out.bytes());
+}
+
+// Whether the client answered the probe with a reset.
+void ClientSession::look_after_leaving() {
+  if (!left_politely_ && stream_.take_error()) close_silently("client unexpected eof");
 }
 
 void ClientSession::on_send_failed() {
@@ -383,6 +405,10 @@ void ClientSession::check_timeouts(std::int64_t now) {
         write_notice(out, "00000", "No server connection available in postgres backend, client being queued");
         stream_.send_copy(out.bytes());
       }
+      return;
+    case ClientState::Leaving:
+      // It said good-bye and will not learn the result: for a short while its statement may end in peace.
+      if (left_politely_ && due(left_at_, kLeaveInPeace)) close_silently("client close request");
       return;
     case ClientState::Idle: {
       std::int64_t limit = o.client_idle_timeout.count();

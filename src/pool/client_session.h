@@ -142,6 +142,8 @@ class ClientSession final : public StreamOwner,
   void input_over(ReadStatus how);
   // The client is going: its server finishes what was asked, or is closed; then the session closes.
   void leave(const std::string& reason);
+  void probe();
+  void look_after_leaving();
   void release_server();
   void message_forwarded();
   void forget_counts();
@@ -182,6 +184,7 @@ class ClientSession final : public StreamOwner,
   std::size_t body_left_ = 0;      // of a message that streams
   bool body_is_dropped_ = false;
   bool is_stalled_ = false;        // the next message waits for answers to earlier ones
+  std::int64_t left_at_ = 0;
   bool left_politely_ = false;     // by Terminate: it reads no answers any more
   bool is_pumping_ = false;
   bool is_counted_ = false;        // in the counts of its database and user

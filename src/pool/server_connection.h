@@ -103,7 +103,7 @@ class ServerConnection final : public StreamOwner,
   bool has_unsettled_statements() const { return earlier_changes_ > 0; }
   void note_may_forget_names(Expected* by);
   void forget_unnamed_of_others(std::uint64_t client_id);
-  bool is_copying_in() const { return copy_in_; }
+  bool is_mid_answer() const { return body_left_ > 0; }
   // What was sent so far ends by itself with a ReadyForQuery, so the client need not be there for it.
   bool can_finish_alone() const;
 

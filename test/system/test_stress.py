@@ -322,3 +322,15 @@ def test_servers_between_two_workers_are_not_forgotten(start, cluster, commands)
     in_threads(13, work)
     eventually(lambda: len(cluster.backends("usename = 'app'")) <= 3)
     assert proxy.connect().value("select 1") == "1"
+
+
+@pytest.mark.parametrize("leave", ["drop", "reset", "terminate"])
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_clients_that_leave_during_a_long_query_free_their_servers(start, mode, leave):
+    proxy = start(pool_mode=mode, default_pool_size=2, query_wait_timeout=8)
+    for _ in range(2):
+        client = proxy.connect()
+        client.send(query("select pg_sleep(20)"))
+        eventually(lambda: proxy.cluster.backends("wait_event = 'PgSleep'"))
+        getattr(client, leave)()
+    assert proxy.connect().value("select 'next'") == "next"
