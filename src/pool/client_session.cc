@@ -134,7 +134,7 @@ void ClientSession::pump() {
 
 // Something will be written to the client before it has to say anything more.
 bool ClientSession::answer_is_due() const {
-  return state_ == ClientState::Active ? leg_.server->can_finish_alone() : console_is_waiting;
+  return state_ == ClientState::Active ? !is_mid_message() && leg_.server->can_finish_alone() : console_is_waiting;
 }
 
 std::size_t ClientSession::consume(Bytes in) {

@@ -70,6 +70,7 @@ void ServerConnection::pop_reply() {
 }
 
 void ServerConnection::ensure_prepared(const StatementPtr& statement) {
+  if (skips_until_sync_) return;  // the server would not look at it
   if (statements_.has(*statement)) return statements_.touch(*statement);
   note_prepared(statement);
   ByteBuffer out;
@@ -83,6 +84,7 @@ void ServerConnection::ensure_prepared(const StatementPtr& statement) {
 }
 
 void ServerConnection::note_prepared(const StatementPtr& statement) {
+  if (skips_until_sync_) return;
   auto limit = static_cast<std::size_t>(std::max(pooler.options().max_prepared_statements, 1));
   while (statements_.size() >= limit) {
     StatementPtr oldest = statements_.oldest();
@@ -99,7 +101,7 @@ void ServerConnection::note_prepared(const StatementPtr& statement) {
     expect(Request::Close, false, std::move(undo));
     stream_.send_copy(out.bytes());
   }
-  if (!skips_until_sync_) statements_.add(statement);
+  statements_.add(statement);
 }
 
 void ServerConnection::forget_unnamed_of_others(std::uint64_t client_id) {

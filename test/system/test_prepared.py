@@ -374,3 +374,17 @@ def test_an_answer_given_here_follows_a_long_one_of_the_server(start, small):
     client.send(describe("S", "wide") + parse("again", "select 7") + flush())
     assert client.read_until("1").kinds == "tT1"
     client.ask(sync())
+
+
+def test_a_parse_between_an_error_and_its_sync_when_the_servers_list_is_full(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1, max_prepared_statements=3)
+    client = proxy.connect()
+    for number in range(3):
+        prepare(client, "s%d" % number, "select %d" % number)
+    client.send(parse("", "select nothing_there") + flush())
+    client.read_until("E")
+    answer = client.ask(parse("late", "select 'late'") + bind("", "late") + execute() + sync())
+    assert answer.kinds == "Z"
+    assert client.ask(bind("", "late") + sync()).codes == ["26000"]
+    for number in range(3):
+        assert run(client, "s%d" % number) == str(number)

@@ -334,3 +334,15 @@ def test_clients_that_leave_during_a_long_query_free_their_servers(start, mode, 
         eventually(lambda: proxy.cluster.backends("wait_event = 'PgSleep'"))
         getattr(client, leave)()
     assert proxy.connect().value("select 'next'") == "next"
+
+
+def test_a_reset_that_comes_with_half_a_message_is_noticed(start):
+    proxy = start(pool_mode="transaction", default_pool_size=20, max_client_conn=100)
+    for _ in range(20):
+        client = proxy.connect()
+        client.send(query("begin"))
+        eventually(lambda: proxy.cluster.backends("state = 'idle in transaction'"))
+        client.send(query("select 'half of this'")[:12])
+        client.drop()  # its answer is unread, so the kernel sends a reset right behind the data
+    eventually(lambda: not proxy.show("clients", database="app"))
+    eventually(lambda: not proxy.cluster.backends("state = 'idle in transaction'"))
