@@ -327,10 +327,10 @@ def test_servers_between_two_workers_are_not_forgotten(start, cluster, commands)
 @pytest.mark.parametrize("leave", ["drop", "reset", "terminate"])
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_clients_that_leave_during_a_long_query_free_their_servers(start, mode, leave):
-    proxy = start(pool_mode=mode, default_pool_size=2, query_wait_timeout=8)
+    proxy = start(pool_mode=mode, default_pool_size=2, query_wait_timeout=6)
     for _ in range(2):
         client = proxy.connect()
-        client.send(query("select pg_sleep(20)"))
+        client.send(query("select pg_sleep(9)"))
         eventually(lambda: proxy.cluster.backends("wait_event = 'PgSleep'"))
         getattr(client, leave)()
     assert proxy.connect().value("select 'next'") == "next"
