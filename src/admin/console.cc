@@ -45,13 +45,20 @@ void bare_message(ByteBuffer& out, char type) { MessageWriter m(out, type); }
 }  // namespace
 
 const Console::CommandSpec Console::kCommands[] = {
-    {"show", &Console::show, false},          {"select", &Console::show, false},
-    {"set", &Console::set, true},             {"reload", &Console::reload, true},
-    {"pause", &Console::pause, true},         {"resume", &Console::resume, true},
-    {"suspend", &Console::suspend, true},     {"shutdown", &Console::shutdown, true},
-    {"kill", &Console::kill, true},           {"kill_client", &Console::kill_client, true},
-    {"disable", &Console::disable, true},     {"enable", &Console::enable, true},
-    {"reconnect", &Console::reconnect, true}, {"wait_close", &Console::wait_close, true},
+    {"show", &Console::show, false},
+    {"select", &Console::show, false},
+    {"set", &Console::set, true},
+    {"reload", &Console::reload, true},
+    {"pause", &Console::pause, true},
+    {"resume", &Console::resume, true},
+    {"suspend", &Console::suspend, true},
+    {"shutdown", &Console::shutdown, true},
+    {"kill", &Console::kill, true},
+    {"kill_client", &Console::kill_client, true},
+    {"disable", &Console::disable, true},
+    {"enable", &Console::enable, true},
+    {"reconnect", &Console::reconnect, true},
+    {"wait_close", &Console::wait_close, true},
 };
 
 Console::Console(Pooler& pooler, ProcessControl& control)
@@ -195,8 +202,7 @@ void Console::finished_later(std::uint64_t session_id, const char* tag, bool ok)
 // ------------------------------------------------------------------ SHOW and SET
 
 void Console::show(ClientSession& session, const ConsoleCommand& command, Form form, Answer& answer) {
-  if (!command.has_argument)
-    return fail(session, "invalid command '" + command.word + "', use SHOW HELP;", answer);
+  if (!command.has_argument) return fail(session, "invalid command '" + command.word + "', use SHOW HELP;", answer);
   if (iequals(command.argument, "help")) {
     if (form == Form::Describe) return bare_message(answer.out, 'n');
     help(answer);

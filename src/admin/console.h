@@ -17,7 +17,7 @@ namespace lokadb {
 
 // A command line, taken apart.
 struct ConsoleCommand {
-  std::string word;   // lower case
+  std::string word;  // lower case
   std::string argument;
   std::string value;  // SET only
   bool has_argument = false;

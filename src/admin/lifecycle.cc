@@ -134,9 +134,7 @@ void Lifecycle::check_alone() {
     Waiting done = waiting_[i];
     waiting_.erase(waiting_.begin() + static_cast<long>(i));
     if (done.kind == Kind::Suspend) suspended_by_ = done.session_id;
-    const char* tag = done.kind == Kind::Suspend     ? "SUSPEND"
-                      : done.kind == Kind::WaitClose ? "WAIT_CLOSE"
-                                                     : "PAUSE";
+    const char* tag = done.kind == Kind::Suspend ? "SUSPEND" : done.kind == Kind::WaitClose ? "WAIT_CLOSE" : "PAUSE";
     finished_(done.session_id, tag, true);
   }
   if (pooler_.shutdown_mode != ShutdownMode::None && shutdown_is_complete()) {

@@ -10,12 +10,12 @@ namespace lokadb {
 
 namespace {
 
-#define LOKADB_CONNECTION_COLUMNS                                                                            \
-  "type t, user t, database t, replication t, state t, addr t, port i, local_addr t, local_port i, "         \
+#define LOKADB_CONNECTION_COLUMNS                                                                           \
+  "type t, user t, database t, replication t, state t, addr t, port i, local_addr t, local_port i, "        \
   "connect_time t, request_time t, wait i, wait_us i, close_needed i, ptr t, link t, remote_pid i, tls t, " \
   "application_name t, prepared_statements i, id i"
-#define LOKADB_SOCKET_COLUMNS                                                                             \
-  LOKADB_CONNECTION_COLUMNS                                                                               \
+#define LOKADB_SOCKET_COLUMNS \
+  LOKADB_CONNECTION_COLUMNS   \
   ", recv_pos i, pkt_pos i, pkt_remain i, send_pos i, send_remain i, pkt_avail i, send_avail i"
 
 void show_config(Pooler& pooler, ResultTable& table) {
@@ -38,8 +38,12 @@ void show_mem(Pooler& pooler, ResultTable& table) {
   pooler.for_each_server([&](ServerConnection&) { ++servers; });
   pooler.for_each_pool([&](Pool&) { ++pools; });
   auto line = [&table](std::string_view name, std::size_t size, std::int64_t used) {
-    table.add_row().text(name).number(static_cast<std::int64_t>(size)).number(used).number(0).number(
-        static_cast<std::int64_t>(size) * used);
+    table.add_row()
+        .text(name)
+        .number(static_cast<std::int64_t>(size))
+        .number(used)
+        .number(0)
+        .number(static_cast<std::int64_t>(size) * used);
   };
   line("user_cache", sizeof(User), static_cast<std::int64_t>(pooler.users.size()));
   line("db_cache", sizeof(Database), static_cast<std::int64_t>(pooler.databases.size()));
@@ -48,8 +52,12 @@ void show_mem(Pooler& pooler, ResultTable& table) {
   line("server_cache", sizeof(ServerConnection), servers);
   auto statements = static_cast<std::int64_t>(interned_statement_count());
   auto bytes = static_cast<std::int64_t>(interned_statement_bytes());
-  table.add_row().text("prepared_statement_cache").number(statements > 0 ? bytes / statements : 0).number(statements)
-      .number(0).number(bytes);
+  table.add_row()
+      .text("prepared_statement_cache")
+      .number(statements > 0 ? bytes / statements : 0)
+      .number(statements)
+      .number(0)
+      .number(bytes);
 }
 
 void show_dns_hosts(Pooler& pooler, ResultTable& table) {
@@ -87,9 +95,8 @@ constexpr ShowSpec kShows[] = {
      show_nothing, true},
     {"lists", "list t, items i", show_lists, false},
     {"mem", "name t, size i, used i, free i, memtotal i", show_mem, false},
-    {"peer_pools",
-     "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i", show_nothing,
-     false},
+    {"peer_pools", "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i",
+     show_nothing, false},
     {"peers", "peer_id i, host t, port i, pool_size i", show_peers, false},
     {"pools",
      "database t, user t, cl_active i, cl_waiting i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active i, "

@@ -61,9 +61,7 @@ std::map<const Pool*, PoolCounts> count_all(Pooler& pooler) {
   return counts;
 }
 
-std::string size_text(const std::optional<int>& size) {
-  return size ? format("%9d", *size) : std::string();
-}
+std::string size_text(const std::optional<int>& size) { return size ? format("%9d", *size) : std::string(); }
 
 }  // namespace
 
@@ -76,12 +74,23 @@ void show_pools(Pooler& pooler, ResultTable& table) {
   pooler.for_each_pool([&](Pool& p) {
     const PoolCounts& n = counts[&p];
     table.add_row()
-        .text(p.database.name).text(p.user.name)
-        .number(n.cl_active).number(n.cl_waiting).number(n.cl_active_cancel).number(n.cl_waiting_cancel)
-        .number(n.sv_active).number(n.cl_active_cancel).number(n.sv_being_canceled).number(n.sv_idle)
-        .number(n.sv_used).number(n.sv_tested).number(n.sv_login)
-        .number(n.oldest_wait / 1000000).number(n.oldest_wait % 1000000)
-        .text(name_of(p.settings.mode)).maybe(balancing_of(*p.database.config));
+        .text(p.database.name)
+        .text(p.user.name)
+        .number(n.cl_active)
+        .number(n.cl_waiting)
+        .number(n.cl_active_cancel)
+        .number(n.cl_waiting_cancel)
+        .number(n.sv_active)
+        .number(n.cl_active_cancel)
+        .number(n.sv_being_canceled)
+        .number(n.sv_idle)
+        .number(n.sv_used)
+        .number(n.sv_tested)
+        .number(n.sv_login)
+        .number(n.oldest_wait / 1000000)
+        .number(n.oldest_wait % 1000000)
+        .text(name_of(p.settings.mode))
+        .maybe(balancing_of(*p.database.config));
   });
 }
 

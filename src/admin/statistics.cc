@@ -89,9 +89,7 @@ PoolFigures figures_of_all(Pooler& pooler) {
 
 std::string stats_text(Pooler& pooler) {
   CounterValues a = figures_of_all(pooler).averages;
-  auto v = [&a](Counter PoolCounters::*member) {
-    return static_cast<unsigned long long>(a.v[index_of(member)]);
-  };
+  auto v = [&a](Counter PoolCounters::*member) { return static_cast<unsigned long long>(a.v[index_of(member)]); };
   return format(
       "stats: %llu xacts/s, %llu queries/s, %llu client parses/s, %llu server parses/s, %llu binds/s, "
       "%llu client logins/s, in %llu B/s, out %llu B/s, xact %llu us, query %llu us, wait %llu us",

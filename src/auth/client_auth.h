@@ -16,8 +16,8 @@ namespace lokadb {
 struct ClientAuthInput {
   AuthType type = AuthType::Trust;
   std::string user;
-  const std::string* secret = nullptr;             // null: unknown user; copied
-  const ScramVerifier* known_verifier = nullptr;   // made earlier from the same plain secret; copied
+  const std::string* secret = nullptr;            // null: unknown user; copied
+  const ScramVerifier* known_verifier = nullptr;  // made earlier from the same plain secret; copied
   int scram_iterations = 4096;
 };
 

@@ -30,8 +30,8 @@ struct LevelSpec {
   const char* journal_prefix;
 };
 constexpr LevelSpec kLevels[] = {
-    {"FATAL", LOG_CRIT, "<2>"},  {"ERROR", LOG_ERR, "<3>"},    {"WARNING", LOG_WARNING, "<4>"},
-    {"LOG", LOG_INFO, "<6>"},    {"DEBUG", LOG_DEBUG, "<7>"},  {"NOISE", LOG_DEBUG, "<7>"},
+    {"FATAL", LOG_CRIT, "<2>"}, {"ERROR", LOG_ERR, "<3>"},   {"WARNING", LOG_WARNING, "<4>"},
+    {"LOG", LOG_INFO, "<6>"},   {"DEBUG", LOG_DEBUG, "<7>"}, {"NOISE", LOG_DEBUG, "<7>"},
 };
 
 struct Facility {

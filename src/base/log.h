@@ -12,8 +12,8 @@ enum class LogLevel { Fatal, Error, Warning, Log, Debug, Noise };
 
 struct LogTargets {
   bool to_stderr = true;
-  std::string file;             // empty: none; opened in append mode
-  bool to_syslog = false;       // LOG and above only
+  std::string file;        // empty: none; opened in append mode
+  bool to_syslog = false;  // LOG and above only
   std::string syslog_ident = "pgbouncer";
   std::string syslog_facility = "daemon";
 };

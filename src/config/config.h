@@ -139,11 +139,11 @@ struct Options {
 
 // One entry of [databases]. Unset values fall back to [pgbouncer]'s.
 struct DatabaseConfig {
-  std::string name;            // of the entry; "*" for the template of unknown names
-  std::string dbname;          // at the server; empty only in "*": the requested name
-  TextList hosts;              // empty: unix socket in unix_socket_dir
+  std::string name;    // of the entry; "*" for the template of unknown names
+  std::string dbname;  // at the server; empty only in "*": the requested name
+  TextList hosts;      // empty: unix socket in unix_socket_dir
   int port = 5432;
-  OptionalText user;           // forced user
+  OptionalText user;  // forced user
   OptionalText password;
   OptionalText auth_user, auth_query, auth_dbname;
   OptionalText client_encoding, datestyle, timezone, application_name;  // for the server's start-up packet

@@ -4,7 +4,6 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
-
 #include <sys/uio.h>
 
 #include <cstddef>

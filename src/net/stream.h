@@ -15,7 +15,8 @@ namespace lokadb {
 // Who reads and writes a Stream. Calls come from the loop's thread.
 class StreamOwner : public Resumable {
  public:
-  // Something changed: bytes can be read (is_readable()), the backlog has gone out, a connect ended, or the peer closed.
+  // Something changed: bytes can be read (is_readable()), the backlog has gone out, a connect ended, or the peer
+  // closed.
   virtual void on_stream_event() = 0;
   // Sending failed; the stream is broken. Called from the end of a turn, at most once.
   virtual void on_send_failed() = 0;

@@ -214,8 +214,8 @@ void ClientLogin::begin_login() {
   Pooler& pooler = session_.pooler;
   log_attempt();
   if (!is_console() && pooler.client_total.load() > pooler.options().max_client_conn)
-    return refuse({sqlstate::kTooManyConnections, Severity::Fatal,
-                   "no more connections allowed (max_client_conn)", {}});
+    return refuse(
+        {sqlstate::kTooManyConnections, Severity::Fatal, "no more connections allowed (max_client_conn)", {}});
   if (wants_negotiation_) {
     ByteBuffer out;
     {
@@ -262,13 +262,15 @@ Result<Done> ClientLogin::check_limits() {
   if (session_.is_admin_) return Done{};
   int database_limit = database->config->max_db_client_connections.value_or(o.max_db_client_connections);
   if (database_limit > 0 && database->client_count > database_limit)
-    return Error{sqlstate::kTooManyConnections, Severity::Fatal,
-                 "client connections exceeded (max_db_client_connections)", {}};
+    return Error{
+        sqlstate::kTooManyConnections, Severity::Fatal, "client connections exceeded (max_db_client_connections)", {}};
   int user_limit = o.max_user_client_connections;
   if (user.config.max_user_client_connections.value_or(0) > 0) user_limit = *user.config.max_user_client_connections;
   if (user_limit > 0 && user.client_count > user_limit)
-    return Error{sqlstate::kTooManyConnections, Severity::Fatal,
-                 "client connections exceeded (max_user_client_connections)", {}};
+    return Error{sqlstate::kTooManyConnections,
+                 Severity::Fatal,
+                 "client connections exceeded (max_user_client_connections)",
+                 {}};
   return Done{};
 }
 

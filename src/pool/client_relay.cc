@@ -158,7 +158,8 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
     return pass_on(head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Parse, head, in, used);
-  if (total > kMaxNamedParse) return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "prepared statement is too large", {}});
+  if (total > kMaxNamedParse)
+    return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "prepared statement is too large", {}});
   if (in.size() < total) return Outcome::NeedMore;
 
   Bytes text = in.subspan(kHeaderSize + name->size() + 1, head.body - name->size() - 1);

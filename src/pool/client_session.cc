@@ -292,8 +292,8 @@ void ClientSession::leave(const std::string& reason) {
   close_silently(reason);
 }
 
-// The end of its stream may be all that a client meant (it still reads), or the client is dead: a byte sent to it tells.
-// A report of a setting that has not changed is a message that every client takes at any time.
+// The end of its stream may be all that a client meant (it still reads), or the client is dead: a byte sent to it
+// tells. A report of a setting that has not changed is a message that every client takes at any time.
 void ClientSession::probe() {
   const auto& encoding = leg_.server->parameters()->values()[TrackedNames::kClientEncoding];
   if (!encoding || leg_.server->is_mid_answer()) return;

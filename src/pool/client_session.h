@@ -42,10 +42,7 @@ struct BatchMarks {
   std::uint64_t start = 0;     // of the batch that this byte belongs to
 };
 
-class ClientSession final : public StreamOwner,
-                            public Buriable,
-                            public ListHook<OwnedTag>,
-                            public ListHook<WaitTag> {
+class ClientSession final : public StreamOwner, public Buriable, public ListHook<OwnedTag>, public ListHook<WaitTag> {
  public:
   ClientSession(Pooler& pooler, Worker& worker, int fd, const SocketAddress& peer);
   ~ClientSession() override;
@@ -65,7 +62,7 @@ class ClientSession final : public StreamOwner,
   void close_silently(const std::string& reason);
   // From the pool: a server, or news, for a session that waits. Its worker.
   void server_given(ServerConnection& server);
-  void parameters_set();          // by the server that was given
+  void parameters_set();              // by the server that was given
   void server_is_ready(char status);  // ReadyForQuery has been passed on
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
@@ -101,13 +98,13 @@ class ClientSession final : public StreamOwner,
   bool is_mid_message() const { return body_left_ > 0 && !body_is_dropped_; }
   bool has_tls() const { return stream_.ssl() != nullptr; }
 
-  std::int64_t connect_time = 0;   // wall clock, for SHOW
+  std::int64_t connect_time = 0;  // wall clock, for SHOW
   std::int64_t request_time = 0;
-  std::int64_t wait_started = 0;   // monotonic; 0: does not wait
-  std::int64_t last_packet = 0;    // monotonic
+  std::int64_t wait_started = 0;  // monotonic; 0: does not wait
+  std::int64_t last_packet = 0;   // monotonic
   std::int64_t born = 0;
   bool wait_was_notified = false;
-  bool wants_drain = false;        // SUSPEND waits for its buffers
+  bool wants_drain = false;  // SUSPEND waits for its buffers
 
   // Timeouts of this session; its worker.
   void check_timeouts(std::int64_t now);
@@ -117,8 +114,8 @@ class ClientSession final : public StreamOwner,
   void on_send_failed() override;
   void resume() override;
 
-  void pump();                     // reads and handles what has come
-  void peer_can_take_more();       // the server's backlog has gone out
+  void pump();                // reads and handles what has come
+  void peer_can_take_more();  // the server's backlog has gone out
 
  private:
   friend class ClientLogin;
@@ -180,14 +177,14 @@ class ClientSession final : public StreamOwner,
   CancelKey cancel_key_{};
   BatchMarks marks_;
 
-  Input input_;                    // read, not handled yet
-  std::size_t body_left_ = 0;      // of a message that streams
+  Input input_;                // read, not handled yet
+  std::size_t body_left_ = 0;  // of a message that streams
   bool body_is_dropped_ = false;
-  bool is_stalled_ = false;        // the next message waits for answers to earlier ones
+  bool is_stalled_ = false;  // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;
-  bool left_politely_ = false;     // by Terminate: it reads no answers any more
+  bool left_politely_ = false;  // by Terminate: it reads no answers any more
   bool is_pumping_ = false;
-  bool is_counted_ = false;        // in the counts of its database and user
+  bool is_counted_ = false;  // in the counts of its database and user
   bool is_admin_ = false;
   bool is_logged_in_ = false;
   bool nothing_received_ = true;

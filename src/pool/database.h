@@ -39,24 +39,24 @@ struct Welcome {
 struct Database {
   explicit Database(std::string n) : name(std::move(n)) {}
   const std::string name;
-  std::shared_ptr<const DatabaseConfig> config;  // [config]; never null
-  bool is_console = false;                       // the database "pgbouncer"
-  bool is_auto = false;                          // made from "*"; [config]
-  bool is_disabled = false;                      // [config] (DISABLE)
-  bool is_paused = false;                        // [config] (PAUSE db, KILL)
-  int server_count = 0;                          // [lock] those in login and cancel connections too
-  int client_count = 0;                          // [lock]
-  std::int64_t unused_since = 0;                 // [lock] monotonic; 0: in use
+  std::shared_ptr<const DatabaseConfig> config;                     // [config]; never null
+  bool is_console = false;                                          // the database "pgbouncer"
+  bool is_auto = false;                                             // made from "*"; [config]
+  bool is_disabled = false;                                         // [config] (DISABLE)
+  bool is_paused = false;                                           // [config] (PAUSE db, KILL)
+  int server_count = 0;                                             // [lock] those in login and cancel connections too
+  int client_count = 0;                                             // [lock]
+  std::int64_t unused_since = 0;                                    // [lock] monotonic; 0: in use
   std::map<std::string, std::unique_ptr<Pool>, std::less<>> pools;  // [lock] by user name
 };
 
 struct User {
   explicit User(std::string n) : name(std::move(n)) {}
   const std::string name;
-  UserConfig config;             // [config]; all unset for a user without an entry
-  int server_count = 0;          // [lock]
-  int client_count = 0;          // [lock]
-  bool is_known = false;         // [lock] has logged in or stands in a file: shown by SHOW USERS
+  UserConfig config;      // [config]; all unset for a user without an entry
+  int server_count = 0;   // [lock]
+  int client_count = 0;   // [lock]
+  bool is_known = false;  // [lock] has logged in or stands in a file: shown by SHOW USERS
   // [lock] What a SCRAM login of a client left, and the verifier it was proven against: usable for server logins with
   // the same verifier.
   std::optional<ScramKeys> scram_keys;
@@ -69,7 +69,7 @@ struct User {
 // The settings of a pool with all defaults filled in; made anew at reload.
 struct PoolSettings {
   PoolMode mode = PoolMode::Session;
-  int size = 0;      // 0: no limit
+  int size = 0;  // 0: no limit
   int min_size = 0;
   int reserve = 0;
   int max_db_connections = 0;
@@ -93,19 +93,19 @@ class Pool {
   int generation = 0;     // [config] servers of an earlier one are obsolete
 
   // [lock] from here on
-  List<ServerConnection, IdleTag> idle;     // front: taken next
-  List<ClientSession, WaitTag> waiters;     // front: waits for longest
-  List<ClientSession, WaitTag> newcomers;   // logged in, waiting for the welcome
-  int server_count = 0;                     // all, those in login too
+  List<ServerConnection, IdleTag> idle;    // front: taken next
+  List<ClientSession, WaitTag> waiters;    // front: waits for longest
+  List<ClientSession, WaitTag> newcomers;  // logged in, waiting for the welcome
+  int server_count = 0;                    // all, those in login too
   int client_count = 0;
-  int cancel_count = 0;                     // cancel connections open now
+  int cancel_count = 0;  // cancel connections open now
   bool login_running = false;
-  int testing_count = 0;                    // servers being checked before use
-  std::int64_t last_connect_failed = 0;     // monotonic; 0: the last one succeeded
-  std::string last_login_error;             // message and SQLSTATE of the server's refusal; empty: no refusal
+  int testing_count = 0;                 // servers being checked before use
+  std::int64_t last_connect_failed = 0;  // monotonic; 0: the last one succeeded
+  std::string last_login_error;          // message and SQLSTATE of the server's refusal; empty: no refusal
   std::string last_login_state;
   std::int64_t last_lifetime_close = 0;
-  std::shared_ptr<const Welcome> welcome;   // null: not known yet
+  std::shared_ptr<const Welcome> welcome;  // null: not known yet
   std::size_t next_host = 0;
   std::int64_t unused_since = 0;
 

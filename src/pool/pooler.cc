@@ -18,7 +18,8 @@ constexpr std::int64_t kLongLimit = 120'000'000;  // microseconds: a few seconds
 
 // One buffer serves all reads of a worker, so it may be large; a pkt_buf below the default is taken at its word.
 std::size_t receive_size(const Options& o) {
-  return static_cast<std::size_t>(o.pkt_buf < kSmallBuffer ? std::max(o.pkt_buf, 16) : std::max(kSmallBuffer * kGrowth, o.pkt_buf));
+  return static_cast<std::size_t>(o.pkt_buf < kSmallBuffer ? std::max(o.pkt_buf, 16)
+                                                           : std::max(kSmallBuffer * kGrowth, o.pkt_buf));
 }
 }  // namespace
 
@@ -98,7 +99,8 @@ Database* Pooler::find_database(std::string_view name, const std::function<std::
   made->config = entry;
   made->is_auto = true;
   made->unused_since = now_us();
-  log_line(LogLevel::Log, "%s registered new auto-database: %s", log_name ? log_name().c_str() : "", made->name.c_str());
+  log_line(LogLevel::Log, "%s registered new auto-database: %s", log_name ? log_name().c_str() : "",
+           made->name.c_str());
   return databases.emplace(made->name, std::move(made)).first->second.get();
 }
 

@@ -86,8 +86,8 @@ class Pooler {
   // The database of this name, made from "*" if need be; null if there is none. [lock] held.
   // log_name says who asks, if that has to be logged.
   Database* find_database(std::string_view name, const std::function<std::string()>& log_name = nullptr);
-  User& user(std::string_view name);                   // [lock] held
-  Pool& pool(Database& database, std::string_view user_name);  // [lock] held
+  User& user(std::string_view name);                                        // [lock] held
+  Pool& pool(Database& database, std::string_view user_name);               // [lock] held
   std::map<std::string, std::unique_ptr<Database>, std::less<>> databases;  // [lock] or world stopped
   std::map<std::string, std::unique_ptr<User>, std::less<>> users;          // [lock] or world stopped
 
@@ -119,7 +119,7 @@ class Pooler {
   // Whether what a PAUSE, SUSPEND or shutdown waits for has come. World stopped.
   bool servers_gone(const Database* only) const;
 
-  void for_each_pool(const std::function<void(Pool&)>& fn);            // [lock] or world stopped
+  void for_each_pool(const std::function<void(Pool&)>& fn);                // [lock] or world stopped
   void for_each_server(const std::function<void(ServerConnection&)>& fn);  // world stopped
   void for_each_client(const std::function<void(ClientSession&)>& fn);     // world stopped
 

@@ -68,8 +68,8 @@ Acquired Pooler::acquire(ClientSession& client) {
     }
     if (!is_refused && own == nullptr && foreign == nullptr) {
       if (login_keeps_failing(pool, now)) {
-        refusal = fatal("server login has been failing, cached error: " + pool.last_login_error +
-                        " (server_login_retry)");
+        refusal =
+            fatal("server login has been failing, cached error: " + pool.last_login_error + " (server_login_retry)");
         refusal.state = SqlState(pool.last_login_state);
         is_refused = true;
       } else {

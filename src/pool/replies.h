@@ -38,7 +38,7 @@ constexpr bool ends_with_ready(Request r) {
 
 // How to take back what was noted when a Parse or Close was sent, if the server skips it after an error.
 struct StatementUndo {
-  std::string client_name;   // empty: the client's names are not concerned
+  std::string client_name;  // empty: the client's names are not concerned
   StatementPtr statement;
   bool client_added = false;    // the name was given to the statement
   bool client_removed = false;  // the name was taken away
@@ -48,10 +48,10 @@ struct StatementUndo {
 
 struct Expected {
   Request request;
-  bool for_client = true;       // else: our own, nobody sees the answer
-  bool name_is_taken = false;   // a Parse that must fail with 42P05; its text names the client's statement
-  bool forgets_names = false;   // may be a DEALLOCATE or DISCARD
-  bool sets_unnamed = false;    // makes or closes the unnamed statement
+  bool for_client = true;            // else: our own, nobody sees the answer
+  bool name_is_taken = false;        // a Parse that must fail with 42P05; its text names the client's statement
+  bool forgets_names = false;        // may be a DEALLOCATE or DISCARD
+  bool sets_unnamed = false;         // makes or closes the unnamed statement
   std::uint64_t unnamed_before = 0;  // whose it was
   std::unique_ptr<StatementUndo> undo;
 

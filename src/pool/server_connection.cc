@@ -46,8 +46,8 @@ bool ServerConnection::set_state(ServerEvent event) {
 }
 
 bool ServerConnection::is_clean() const {
-  return state() == ServerState::Active && !is_busy_ && replies_.empty() && status_ == 'I' &&
-         body_left_ == 0 && step_ == Step::None;
+  return state() == ServerState::Active && !is_busy_ && replies_.empty() && status_ == 'I' && body_left_ == 0 &&
+         step_ == Step::None;
 }
 
 void ServerConnection::close_with(const Error& error) {

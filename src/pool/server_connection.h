@@ -129,12 +129,12 @@ class ServerConnection final : public StreamOwner,
   void cancel_ended();
   int cancels() const { return cancels_; }
 
-  std::int64_t connect_time = 0;    // wall clock, for SHOW
-  std::int64_t request_time = 0;    // wall clock of the last request
-  std::int64_t born = 0;            // monotonic, as the rest
+  std::int64_t connect_time = 0;  // wall clock, for SHOW
+  std::int64_t request_time = 0;  // wall clock of the last request
+  std::int64_t born = 0;          // monotonic, as the rest
   std::int64_t idle_since = 0;
-  std::int64_t query_started = 0;   // 0: no request running
-  std::int64_t xact_started = 0;    // 0: not in a transaction
+  std::int64_t query_started = 0;  // 0: no request running
+  std::int64_t xact_started = 0;   // 0: not in a transaction
   std::int64_t last_answer = 0;
 
   // Timeouts of this connection; its worker.
@@ -226,16 +226,16 @@ class ServerConnection final : public StreamOwner,
   bool is_busy_ = false;           // something was sent after the last ReadyForQuery that left nothing open
   bool skips_until_sync_ = false;  // the server ignores what comes, up to a Sync
   bool copy_in_ = false;
-  bool tainted_ = false;           // state we do not fully know: never reused
-  bool leaves_state_ = false;      // SQL PREPARE, LISTEN: not for another client
+  bool tainted_ = false;              // state we do not fully know: never reused
+  bool leaves_state_ = false;         // SQL PREPARE, LISTEN: not for another client
   std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
-  int extra_ready_ = 0;            // ReadyForQuery that may come or not, after a failed COPY
+  int extra_ready_ = 0;               // ReadyForQuery that may come or not, after a failed COPY
   std::uint64_t unnamed_owner_ = 0;
   std::size_t changes_ = 0;          // entries of replies_ that change statements
   std::size_t earlier_changes_ = 0;  // those of them in batches that have been sent to their end
   bool step_failed_ = false;
   enum class Due : std::uint8_t { None, GiveBack, Release };
-  Due due_ = Due::None;            // when what was read has been looked at
+  Due due_ = Due::None;  // when what was read has been looked at
   bool is_reading_ = false;
   bool has_served_ = false;
   Step step_ = Step::None;

@@ -273,8 +273,8 @@ void ServerConnection::login_message_refused(Bytes body) {
     return could_not_connect("login failed");
   }
   log_line(LogLevel::Warning, "%s server login failed: %.*s %.*s", log_name().c_str(),
-           static_cast<int>(fields->severity.size()), fields->severity.data(),
-           static_cast<int>(fields->message.size()), fields->message.data());
+           static_cast<int>(fields->severity.size()), fields->severity.data(), static_cast<int>(fields->message.size()),
+           fields->message.data());
   Error refusal = fatal(std::string(fields->message));
   if (fields->code.size() == 5) refusal.state = SqlState(fields->code);
   // A server that is starting up is not refusing us.

@@ -32,22 +32,22 @@ struct AnswerRule {
 constexpr std::array<AnswerRule, 256> make_answer_rules() {
   constexpr std::uint16_t query = bit_of(Request::Query), execute = bit_of(Request::Execute);
   std::array<AnswerRule, 256> rules{};
-  rules['D'] = {query | execute, 0};                        // DataRow
-  rules['d'] = {query | execute, 0};                        // CopyData
-  rules['c'] = {query | execute, 0};                        // CopyDone
-  rules['H'] = {query | execute, 0};                        // CopyOutResponse
-  rules['W'] = {query | execute, 0};                        // CopyBothResponse
-  rules['G'] = {query | execute, 0, true};                  // CopyInResponse
-  rules['C'] = {query, execute, true};                      // CommandComplete
-  rules['I'] = {query, execute};                            // EmptyQueryResponse
-  rules['s'] = {0, execute};                                // PortalSuspended
-  rules['T'] = {query, bit_of(Request::Describe)};          // RowDescription
-  rules['n'] = {0, bit_of(Request::Describe)};              // NoData
-  rules['t'] = {bit_of(Request::Describe), 0};              // ParameterDescription
-  rules['1'] = {0, bit_of(Request::Parse)};                 // ParseComplete
-  rules['2'] = {0, bit_of(Request::Bind)};                  // BindComplete
-  rules['3'] = {0, bit_of(Request::Close)};                 // CloseComplete
-  rules['V'] = {bit_of(Request::FunctionCall), 0};          // FunctionCallResponse
+  rules['D'] = {query | execute, 0};                // DataRow
+  rules['d'] = {query | execute, 0};                // CopyData
+  rules['c'] = {query | execute, 0};                // CopyDone
+  rules['H'] = {query | execute, 0};                // CopyOutResponse
+  rules['W'] = {query | execute, 0};                // CopyBothResponse
+  rules['G'] = {query | execute, 0, true};          // CopyInResponse
+  rules['C'] = {query, execute, true};              // CommandComplete
+  rules['I'] = {query, execute};                    // EmptyQueryResponse
+  rules['s'] = {0, execute};                        // PortalSuspended
+  rules['T'] = {query, bit_of(Request::Describe)};  // RowDescription
+  rules['n'] = {0, bit_of(Request::Describe)};      // NoData
+  rules['t'] = {bit_of(Request::Describe), 0};      // ParameterDescription
+  rules['1'] = {0, bit_of(Request::Parse)};         // ParseComplete
+  rules['2'] = {0, bit_of(Request::Bind)};          // BindComplete
+  rules['3'] = {0, bit_of(Request::Close)};         // CloseComplete
+  rules['V'] = {bit_of(Request::FunctionCall), 0};  // FunctionCallResponse
   return rules;
 }
 constexpr std::array<AnswerRule, 256> kAnswerRules = make_answer_rules();

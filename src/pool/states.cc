@@ -7,7 +7,8 @@ namespace lokadb {
 namespace {
 constexpr std::string_view kClientNames[] = {"startup",   "login",  "welcome", "idle",    "waiting",
                                              "preparing", "active", "console", "leaving", "closed"};
-constexpr std::string_view kServerNames[] = {"login", "idle", "testing", "active", "being_canceled", "moving", "closed"};
+constexpr std::string_view kServerNames[] = {"login",          "idle",   "testing", "active",
+                                             "being_canceled", "moving", "closed"};
 static_assert(std::size(kClientNames) == static_cast<std::size_t>(ClientState::Closed) + 1);
 static_assert(std::size(kServerNames) == static_cast<std::size_t>(ServerState::Closed) + 1);
 }  // namespace

@@ -22,18 +22,18 @@ enum class ClientState : std::uint8_t {
 };
 
 enum class ClientEvent : std::uint8_t {
-  StartupRead,    // Startup -> Login
-  LoggedIn,       // Login -> Welcome or Idle
-  MustWait,       // Login -> Welcome
-  Welcomed,       // Welcome -> Idle
-  ConsoleOpened,  // Login -> Console
-  ServerAsked,    // Idle -> Waiting
-  ServerGiven,    // Idle, Waiting -> Active
-  ServerToSet,    // Idle, Waiting -> Preparing
-  ServerSet,      // Preparing -> Active
-  ServerReleased, // Active, Leaving -> Idle
-  ClientLeft,     // Active -> Leaving
-  Closed,         // any -> Closed
+  StartupRead,     // Startup -> Login
+  LoggedIn,        // Login -> Welcome or Idle
+  MustWait,        // Login -> Welcome
+  Welcomed,        // Welcome -> Idle
+  ConsoleOpened,   // Login -> Console
+  ServerAsked,     // Idle -> Waiting
+  ServerGiven,     // Idle, Waiting -> Active
+  ServerToSet,     // Idle, Waiting -> Preparing
+  ServerSet,       // Preparing -> Active
+  ServerReleased,  // Active, Leaving -> Idle
+  ClientLeft,      // Active -> Leaving
+  Closed,          // any -> Closed
 };
 
 enum class ServerState : std::uint8_t {
@@ -47,15 +47,15 @@ enum class ServerState : std::uint8_t {
 };
 
 enum class ServerEvent : std::uint8_t {
-  LoggedIn,      // Login -> Idle
-  TestStarted,   // Login, Active, Idle, BeingCanceled -> Testing
-  TestPassed,    // Testing -> Idle
-  Linked,        // Idle, Moving -> Active
-  Released,      // Active, BeingCanceled -> Idle
-  CancelAwaited, // Active -> BeingCanceled
-  Sent,          // Idle -> Moving
-  Returned,      // Moving -> Idle
-  Closed,        // any -> Closed
+  LoggedIn,       // Login -> Idle
+  TestStarted,    // Login, Active, Idle, BeingCanceled -> Testing
+  TestPassed,     // Testing -> Idle
+  Linked,         // Idle, Moving -> Active
+  Released,       // Active, BeingCanceled -> Idle
+  CancelAwaited,  // Active -> BeingCanceled
+  Sent,           // Idle -> Moving
+  Returned,       // Moving -> Idle
+  Closed,         // any -> Closed
 };
 
 constexpr std::optional<ClientState> next_state(ClientState from, ClientEvent event) {

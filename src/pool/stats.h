@@ -30,11 +30,11 @@ enum class AveragePer : std::uint8_t { Second, Transaction, Query, Assignment };
 // One row per counter: the names of SHOW STATS (total_X, avg_Y), STATS_TOTALS, STATS_AVERAGES and SHOW TOTALS.
 struct CounterSpec {
   Counter PoolCounters::*member;
-  std::string_view total;    // SHOW STATS: "total_" + this; also STATS_TOTALS
-  std::string_view average;  // SHOW STATS: "avg_" + this
-  std::string_view plain;    // STATS_TOTALS
-  std::string_view averages; // STATS_AVERAGES
-  std::string_view in_totals; // SHOW TOTALS: total_/avg_ + this
+  std::string_view total;      // SHOW STATS: "total_" + this; also STATS_TOTALS
+  std::string_view average;    // SHOW STATS: "avg_" + this
+  std::string_view plain;      // STATS_TOTALS
+  std::string_view averages;   // STATS_AVERAGES
+  std::string_view in_totals;  // SHOW TOTALS: total_/avg_ + this
   AveragePer per;
 };
 
@@ -52,8 +52,7 @@ inline constexpr CounterSpec kCounters[] = {
      AveragePer::Transaction},
     {&PoolCounters::query_time, "query_time", "query_time", "query_time", "query_time", "query_time",
      AveragePer::Query},
-    {&PoolCounters::wait_time, "wait_time", "wait_time", "wait_time", "wait_time", "wait_time",
-     AveragePer::Assignment},
+    {&PoolCounters::wait_time, "wait_time", "wait_time", "wait_time", "wait_time", "wait_time", AveragePer::Assignment},
     {&PoolCounters::client_parse_count, "client_parse_count", "client_parse_count", "client_parse_count",
      "avg_client_parse_count", "ps_client_parse_count", AveragePer::Second},
     {&PoolCounters::server_parse_count, "server_parse_count", "server_parse_count", "server_parse_count",

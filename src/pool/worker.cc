@@ -13,7 +13,7 @@ namespace lokadb {
 namespace {
 constexpr std::int64_t kTickPeriod = 333333;  // microseconds: PgBouncer's three a second
 constexpr std::int64_t kIdlePeriod = 10 * kTickPeriod;
-}
+}  // namespace
 
 Worker::Worker(Pooler& p, int i, std::size_t receive_size) : pooler(p), index(i), loop(receive_size) {
   DnsSettings settings;

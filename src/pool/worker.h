@@ -34,7 +34,8 @@ class Worker {
   List<CancelJob, OwnedTag> cancels;
   int timed_clients = 0;  // those in a state that has a time limit of its own
 
-  // Timeouts of everything that lives here: three times a second, and less often while nothing has a limit that is near.
+  // Timeouts of everything that lives here: three times a second, and less often while nothing has a limit that is
+  // near.
   void tick();
   // Something has: the next tick comes soon. Worker's thread (or the world is stopped).
   void tick_soon();

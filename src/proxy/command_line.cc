@@ -1,13 +1,12 @@
 #include "proxy/command_line.h"
 
+#include <ares.h>
 #include <event2/event.h>
 #include <getopt.h>
 #include <openssl/crypto.h>
 
 #include <cstdio>
 #include <cstdlib>
-
-#include <ares.h>
 
 #include "admin/show.h"
 #include "build_config.h"
@@ -81,8 +80,10 @@ CommandLine parse_command_line(int argc, char** argv) {
     }
   }
   if (optind + 1 != argc) {
-    if (optind >= argc) std::fprintf(stderr, "%s: no configuration file specified\n", argv[0]);
-    else std::fprintf(stderr, "%s: too many arguments\n", argv[0]);
+    if (optind >= argc)
+      std::fprintf(stderr, "%s: no configuration file specified\n", argv[0]);
+    else
+      std::fprintf(stderr, "%s: too many arguments\n", argv[0]);
     usage_error(argv[0]);
   }
   out.config_file = argv[optind];

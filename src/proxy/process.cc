@@ -63,8 +63,7 @@ void Pidfile::check(const std::string& path) {
   if (fields == 1 && pid > 0 && (kill(pid, 0) == 0 || errno != ESRCH))
     log_fatal("pidfile '%s' exists, another instance running?", path.c_str());
   log_line(LogLevel::Log, "stale pidfile, removing");
-  if (unlink(path.c_str()) != 0)
-    log_fatal("could not remove pidfile '%s': %s", path.c_str(), std::strerror(errno));
+  if (unlink(path.c_str()) != 0) log_fatal("could not remove pidfile '%s': %s", path.c_str(), std::strerror(errno));
 }
 
 void Pidfile::write(const std::string& path) {

@@ -1,13 +1,12 @@
 #include "proxy/proxy.h"
 
+#include <ares.h>
 #include <netdb.h>
 #include <openssl/crypto.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <ares.h>
 
 #include <algorithm>
 
@@ -161,8 +160,9 @@ void Proxy::log_limits() {
     expected += database.user ? size : size * std::max(users, 1L);
   }
   DescriptorLimit limit = raise_descriptor_limit(static_cast<unsigned long>(expected));
-  log_line(LogLevel::Log, "kernel file descriptor limit: %lu (hard: %lu); max_client_conn: %d, max expected fd use: %ld",
-           limit.soft, limit.hard, o.max_client_conn, expected);
+  log_line(LogLevel::Log,
+           "kernel file descriptor limit: %lu (hard: %lu); max_client_conn: %d, max expected fd use: %ld", limit.soft,
+           limit.hard, o.max_client_conn, expected);
 }
 
 // ------------------------------------------------------------------ listening
