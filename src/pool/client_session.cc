@@ -99,7 +99,9 @@ bool ClientSession::may_read() const {
     case ClientState::Idle:
       return !stream_.is_blocked();
     case ClientState::Active:
-      return !is_stalled_ && !leg_.server->stream().is_blocked() && pooler.pause_mode != PauseMode::Suspended;
+      if (is_stalled_ || leg_.server->stream().is_blocked()) return false;
+      // SUSPEND stops between messages, never inside one.
+      return pooler.pause_mode != PauseMode::Suspended || is_mid_message();
     case ClientState::Console:
       return !stream_.is_blocked() && !console_is_waiting;
     default:

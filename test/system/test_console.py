@@ -405,6 +405,19 @@ def test_suspend_stops_traffic_until_resume(proxy, console):
     assert proxy.connect().value("select 1") == "1"
 
 
+def test_suspend_waits_for_a_message_that_is_half_sent(proxy, console):
+    client = proxy.connect()
+    message = wire.query("select %r" % ("x" * 100000))
+    client.send(message[:50000])
+    eventually(lambda: proxy.show("clients", database="app", state="active"))
+    console.send(wire.query("suspend"))
+    assert console.is_silent(0.5)
+    client.send(message[50000:])
+    assert console.ready().tags == ["SUSPEND"]
+    console.query("resume")
+    assert client.ready().rows == [("x" * 100000,)]
+
+
 def test_a_suspending_console_that_vanishes_resumes(proxy, console):
     client = proxy.connect()
     client.value("select 1")
