@@ -73,7 +73,7 @@ std::size_t ClientLogin::consume_first_packet(Bytes in) {
         refuse(fatal("received unencrypted data after SSL request"));
         return 0;
       }
-      answer_ssl(in);
+      answer_ssl();
       break;
     case FirstPacket::GssEnc:
       if (in.size() > *length) {
@@ -96,7 +96,7 @@ std::size_t ClientLogin::consume_first_packet(Bytes in) {
   return *length;
 }
 
-void ClientLogin::answer_ssl(Bytes) {
+void ClientLogin::answer_ssl() {
   if (session_.has_tls()) return session_.close_silently("SSL req inside SSL");
   if (!session_.pooler.client_tls || session_.peer().is_unix()) return session_.stream().send_copy(as_bytes("N"));
   session_.stream().send_copy(as_bytes("S"));
@@ -153,7 +153,6 @@ Result<Done> ClientLogin::read_parameters(const StartupParameters& startup) {
     } else if (name == "user") {
       user_ = value;
     } else if (name == "options") {
-      options_text_ = value;
       if (auto read = read_options(value); !read) return read;
     } else if (name == "replication") {
       if (parse_replication(value) != ReplicationMode::None)
@@ -364,7 +363,6 @@ void ClientLogin::logged_in() {
 }
 
 void ClientLogin::open_console() {
-  session_.is_logged_in_ = true;
   ByteBuffer out;
   {
     MessageWriter m(out, 'R');
@@ -438,7 +436,6 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   if (!notice.empty()) write_notice(out, "00000", notice);
   write_ready_for_query(out, 'I');
   session.stream_.send_copy(out.bytes());
-  session.is_logged_in_ = true;
   session.counters().client_login_count.add(1);
 }
 

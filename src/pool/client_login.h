@@ -30,7 +30,7 @@ class ClientLogin final : public Buriable {
 
  private:
   std::size_t consume_first_packet(Bytes in);
-  void answer_ssl(Bytes in);
+  void answer_ssl();
   void start_tls();
   void refuse(const Error& error) { session_.close(error); }
 
@@ -54,13 +54,11 @@ class ClientLogin final : public Buriable {
   ClientSession& session_;
   bool is_in_handshake_ = false;
   std::string database_, user_;
-  std::string options_text_;
   ParameterValues wanted_;
   bool wants_negotiation_ = false;
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;
   bool user_is_known_ = false;
-  bool is_stats_user_ = false;
   std::unique_ptr<ClientAuth> auth_;
   std::string secret_;
 };

@@ -104,7 +104,6 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   std::int64_t last_packet = 0;   // monotonic
   std::int64_t born = 0;
   bool wait_was_notified = false;
-  bool wants_drain = false;  // SUSPEND waits for its buffers
 
   // Timeouts of this session; its worker.
   void check_timeouts(std::int64_t now);
@@ -183,10 +182,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool is_stalled_ = false;  // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;
   bool left_politely_ = false;  // by Terminate: it reads no answers any more
-  bool is_pumping_ = false;
   bool is_counted_ = false;  // in the counts of its database and user
   bool is_admin_ = false;
-  bool is_logged_in_ = false;
   bool nothing_received_ = true;
 
   std::unique_ptr<class ClientLogin> login_;

@@ -171,8 +171,7 @@ void Proxy::listen() {
   const Options& o = pooler_.options();
   listener_ = std::make_unique<Listener>(pooler_.main_worker().loop, listener_settings(o, pooler_.tcp_tuning()),
                                          [this](int fd, const SocketAddress& peer) { accepted(fd, peer); });
-  std::vector<std::string> failed;
-  for (const auto& address : o.listen_addr) listen_on(address, failed);
+  for (const auto& address : o.listen_addr) listen_on(address);
   if (!o.listen_addr.empty() && listener_->empty()) {
     std::string list;
     for (const auto& address : o.listen_addr) list += (list.empty() ? "" : ",") + address;
@@ -187,7 +186,7 @@ void Proxy::listen() {
     log_line(LogLevel::Log, "listening on %s", description.c_str());
 }
 
-void Proxy::listen_on(const std::string& address, std::vector<std::string>& failed) {
+void Proxy::listen_on(const std::string& address) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -201,7 +200,6 @@ void Proxy::listen_on(const std::string& address, std::vector<std::string>& fail
     SocketAddress where = socket_address(a->ai_addr, a->ai_addrlen);
     if (auto done = listener_->listen_tcp(where); !done) {
       log_line(LogLevel::Warning, "cannot listen on %s: %s", to_text(where).c_str(), done.error().log_text().c_str());
-      failed.push_back(address);
     }
   }
   freeaddrinfo(found);

@@ -36,7 +36,7 @@ class Proxy final : public ProcessControl {
     EventPtr event;
   };
   void listen();
-  void listen_on(const std::string& address, std::vector<std::string>& failed);
+  void listen_on(const std::string& address);
   Worker& worker_for_new_client();
   void accepted(int fd, const SocketAddress& peer);
   void catch_signal(int number, void (Proxy::*handler)());
