@@ -182,7 +182,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool is_stalled_ = false;  // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;
   bool left_politely_ = false;  // by Terminate: it reads no answers any more
-  bool is_counted_ = false;  // in the counts of its database and user
+  bool is_counted_ = false;     // in the counts of its database and user
   bool is_admin_ = false;
   bool nothing_received_ = true;
 
