@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxSegments = 256;
 constexpr std::size_t kTlsRecord = 16384;
+constexpr std::size_t kMaxJoined = 2048;
 constexpr int kDrainReads = 64;
 
 int bio_create(BIO* bio) {
@@ -260,20 +262,26 @@ void Stream::drop_segments() {
   segments_.reset();
 }
 
-void Stream::encrypt_segments() {
+// Copying a few bytes costs less than having the kernel collect them.
+void Stream::join_segments(std::size_t up_to) {
   SegmentList& list = *segments_;
+  if (list.size() < 2) return;
   std::size_t total = 0;
   for (const iovec& v : list) total += v.iov_len;
-  if (list.size() > 1) {  // short pieces together make one record
-    std::byte* joined = loop_->arena().allocate(total);
-    std::size_t at = 0;
-    for (const iovec& v : list) {
-      std::memcpy(joined + at, v.iov_base, v.iov_len);
-      at += v.iov_len;
-    }
-    list.assign(1, {joined, total});
+  if (total > up_to) return;
+  std::byte* joined = loop_->arena().allocate(total);
+  std::size_t at = 0;
+  for (const iovec& v : list) {
+    std::memcpy(joined + at, v.iov_base, v.iov_len);
+    at += v.iov_len;
   }
-  const auto* data = static_cast<const std::byte*>(list[0].iov_base);
+  list.assign(1, {joined, total});
+}
+
+void Stream::encrypt_segments() {
+  join_segments(std::numeric_limits<std::size_t>::max());  // short pieces together make one record
+  const auto* data = static_cast<const std::byte*>(segments_->front().iov_base);
+  std::size_t total = segments_->front().iov_len;
   for (std::size_t at = 0; at < total;) {
     std::size_t n = 0;
     ERR_clear_error();
@@ -295,6 +303,7 @@ void Stream::stash(const SegmentList& segments, std::size_t skip) {
 }
 
 void Stream::send_segments() {
+  join_segments(kMaxJoined);
   ssize_t n;
   do {
     if (segments_->size() == 1) {

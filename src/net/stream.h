@@ -106,6 +106,8 @@ class Stream : public ListHook<DirtyTag> {
   void want_write(bool on);
   ReadResult read_plain(std::byte* buffer, std::size_t size);
   ReadResult read_tls(std::span<std::byte> buffer);
+  // Makes them one piece if they are at most up_to bytes together.
+  void join_segments(std::size_t up_to);
   void encrypt_segments();
   void send_segments();
   void send_backlog();

@@ -57,7 +57,7 @@ ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in,
       leg_.server->skip_silent_heads();
       return pass_on(head, in, used);
     case 'd':
-      return is_linked() ? pass_on(head, in, used) : skip(head, in, used);
+      return handle_copy_data(head, in, used);
     case 'c':
     case 'f':
       // Late ends of a COPY that has failed long since: nobody waits for them.
@@ -120,6 +120,13 @@ ClientSession::Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::s
   body_left_ = total - used;
   body_is_dropped_ = false;
   return Outcome::Done;
+}
+
+ClientSession::Outcome ClientSession::handle_copy_data(MessageHead head, Bytes in, std::size_t& used) {
+  if (!is_linked()) return skip(head, in, used);
+  std::size_t total = run_length(in, pooler.options().max_packet_size);
+  head.body = static_cast<std::uint32_t>(total - kHeaderSize);
+  return pass_on(head, in, used);
 }
 
 ClientSession::Outcome ClientSession::skip(MessageHead head, Bytes in, std::size_t& used) {

@@ -151,6 +151,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Outcome pass_on(MessageHead head, Bytes in, std::size_t& used);
   Outcome with_settled_statements();
   Outcome skip(MessageHead head, Bytes in, std::size_t& used);
+  Outcome handle_copy_data(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_query(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_parse(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_bind(MessageHead head, Bytes in, std::size_t& used);

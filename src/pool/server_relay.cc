@@ -109,6 +109,7 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   unsigned bit = bit_of(owed.request);
   if (((rule.within | rule.completes) & bit) == 0) return unexpected(type);
   if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
+  if (rule.completes == 0) total = run_length(in, kBadLength - 1);
   stream_out(in, total, owed.for_client, used);
   if ((rule.completes & bit) != 0) completed();
   return true;

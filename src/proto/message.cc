@@ -4,6 +4,16 @@
 
 namespace lokadb {
 
+std::size_t run_length(Bytes in, std::uint32_t max_body) {
+  std::size_t at = 0;
+  while (at < in.size()) {
+    auto head = peek_head(in.subspan(at));
+    if (!head || in[at] != in[0] || head->body > max_body) break;
+    at += kHeaderSize + head->body;
+  }
+  return at;
+}
+
 std::string_view MessageReader::cstring() {
   std::size_t length = failed_ ? std::string_view::npos : as_text(rest_).find('\0');  // a memchr
   if (length == std::string_view::npos) {

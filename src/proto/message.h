@@ -27,6 +27,11 @@ inline std::optional<MessageHead> peek_head(Bytes b) {
   return MessageHead{static_cast<char>(b[0]), length < 4 || length > 0x7fffffff ? kBadLength : length - 4};
 }
 
+// Bytes of the messages at the front of `in` that are of the same type as its first and have bodies of at most max_body
+// bytes: so that rows and COPY data are told by the run, not one by one. The last of them may go on beyond `in`; 0: the
+// first is not one of them, or its head is not all there.
+std::size_t run_length(Bytes in, std::uint32_t max_body);
+
 // Reads fields of one body. After the first short read the reader stays failed: parse all fields, ask ok() once.
 class MessageReader {
  public:

@@ -9,6 +9,7 @@ namespace lokadb {
 namespace {
 
 namespace data = boost::unit_test::data;
+using namespace std::string_literals;
 using namespace std::string_view_literals;
 
 // An exact heap copy of a prefix: a sanitizer then sees a read past its end.
@@ -45,6 +46,26 @@ BOOST_AUTO_TEST_CASE(impossible_lengths_are_bad) {
   BOOST_TEST(peek_head(as_bytes("Q\xff\xff\xff\xff"sv))->body == kBadLength);
   BOOST_TEST(peek_head(as_bytes("Q\0\0\0\x04"sv))->body == 0u);
   BOOST_TEST(peek_head(as_bytes("Q\x7f\xff\xff\xff"sv))->body == 0x7ffffffbu);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_ends_where_the_type_changes_or_a_head_is_bad_or_missing) {
+  constexpr auto run = [](std::string_view bytes, std::uint32_t max = 100) { return run_length(as_bytes(bytes), max); };
+  constexpr auto two =
+      "d\0\0\0\x06"
+      "ab"
+      "d\0\0\0\x04"sv;
+  BOOST_TEST(run(two) == 12u);
+  BOOST_TEST(run(std::string(two) + "c") == 12u);
+  BOOST_TEST(run(std::string(two) + "d\0\0"s) == 12u);                // head not all there
+  BOOST_TEST(run(std::string(two) + "d\0\0\0\x09zz"s) == 22u);        // goes on beyond the end
+  BOOST_TEST(run(std::string(two) + "d\0\0\0\x03zz"s) == 12u);        // impossible length
+  BOOST_TEST(run(std::string(two) + "d\xff\xff\xff\xffzz"s) == 12u);  // likewise
+  BOOST_TEST(run(two, 1) == 0u);
+  BOOST_TEST(run(two, 2) == 12u);
+  for (std::size_t n = 0; n <= two.size(); ++n) {
+    Prefix prefix(two, n);
+    BOOST_TEST(run(prefix.view) == (n < 5 ? 0u : n < 12 ? 7u : 12u));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(reader_reads_fields_in_order) {
