@@ -132,6 +132,7 @@ std::unique_ptr<SegmentList> EventLoop::take_segments() {
 }
 
 void EventLoop::give_segments(std::unique_ptr<SegmentList> list) {
+  if (list->capacity() > kMaxSpareCapacity) return;
   list->clear();
   if (spare_segments_.size() < kMaxSpareSegments) spare_segments_.push_back(std::move(list));
 }

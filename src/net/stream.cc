@@ -17,7 +17,7 @@ namespace lokadb {
 
 namespace {
 
-constexpr std::size_t kMaxSegments = 256;
+constexpr std::size_t kMaxSegments = 256;  // of one sendmsg(), which takes 1024
 constexpr std::size_t kTlsRecord = 16384;
 constexpr std::size_t kMaxJoined = 2048;
 constexpr int kDrainReads = 64;
@@ -228,10 +228,6 @@ void Stream::send_segment(Bytes bytes) {
     segments_ = loop_->take_segments();
     loop_->mark_dirty(*this);
   }
-  if (segments_->size() == kMaxSegments) {
-    stash(*segments_, 0);
-    segments_->clear();
-  }
   segments_->push_back({const_cast<std::byte*>(bytes.data()), bytes.size()});
 }
 
@@ -303,7 +299,7 @@ void Stream::stash(const SegmentList& segments, std::size_t skip) {
 }
 
 void Stream::send_segments() {
-  join_segments(kMaxJoined);
+  join_segments(segments_->size() > kMaxSegments ? std::numeric_limits<std::size_t>::max() : kMaxJoined);
   ssize_t n;
   do {
     if (segments_->size() == 1) {

@@ -220,6 +220,7 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   ServerConnection& server = *leg_.server;
   if (name->empty()) {
+    if (server.has_unsettled_unnamed()) return Outcome::Wait;
     server.forget_unnamed_of_others(id);
     return forward(Request::Bind, head, in, used);
   }
@@ -250,6 +251,7 @@ ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in
   if (static_cast<char>(in[kHeaderSize]) != 'S') return forward(Request::Describe, head, in, used);
   ServerConnection& server = *leg_.server;
   if (name->empty()) {
+    if (server.has_unsettled_unnamed()) return Outcome::Wait;
     server.forget_unnamed_of_others(id);
     return forward(Request::Describe, head, in, used);
   }

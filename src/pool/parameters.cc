@@ -50,19 +50,31 @@ void forget(const ParameterSet* set) {
   delete set;
 }
 
-// Everything in quotes, quotes doubled; search_path is a list that must stay one. An empty one is reported as "", which
-// the server does not take as an identifier.
-void append_value(std::string& sql, std::string_view name, std::string_view value) {
-  if (iequals(name, "search_path")) {
-    sql += value.empty() || value == "\"\"" ? "''" : value;
-    return;
-  }
-  sql += '\'';
+// A string constant that means the same whatever standard_conforming_strings and client_encoding are at that moment: a
+// backslash is written by its number, since in some encodings (SJIS, BIG5, GBK) its byte can be the second of a
+// character.
+void append_constant(std::string& sql, std::string_view value) {
+  sql += value.find('\\') == std::string_view::npos ? "'" : "E'";
   for (char c : value) {
+    if (c == '\\') {
+      sql += "\\134";
+      continue;
+    }
     sql += c;
     if (c == '\'') sql += c;
   }
   sql += '\'';
+}
+
+// SET takes a list only as several constants; set_config() takes it as it is reported and as the start-up packet has
+// it.
+void append_setting(std::string& sql, std::string_view name, std::string_view value) {
+  bool is_list = iequals(name, "search_path");
+  sql += is_list ? "SELECT pg_catalog.set_config('" : "SET ";
+  sql += name;
+  sql += is_list ? "', " : "=";
+  append_constant(sql, value);
+  sql += is_list ? ", false);" : ";";
 }
 
 }  // namespace
@@ -98,9 +110,7 @@ std::string set_statements(const TrackedNames& names, const ParameterSet& wanted
     const auto& want = wanted.values()[i] ? wanted.values()[i] : defaults.values()[i];
     const auto& have = there.values()[i];
     if (!want || !have || iequals(*want, *have)) continue;
-    sql += "SET " + names.name(i) + "=";
-    append_value(sql, names.name(i), *want);
-    sql += ';';
+    append_setting(sql, names.name(i), *want);
   }
   return sql;
 }

@@ -52,11 +52,12 @@ struct Expected {
   bool name_is_taken = false;        // a Parse that must fail with 42P05; its text names the client's statement
   bool forgets_names = false;        // may be a DEALLOCATE or DISCARD
   bool sets_unnamed = false;         // makes or closes the unnamed statement
+  bool takes_unnamed = false;        // and it was another client's before
   std::uint64_t unnamed_before = 0;  // whose it was
   std::unique_ptr<StatementUndo> undo;
 
   // Which statements exist depends on whether this succeeds.
-  bool changes_statements() const { return undo != nullptr || forgets_names; }
+  bool changes_statements() const { return undo != nullptr || forgets_names || takes_unnamed; }
 };
 
 // A ring; allocates only when it grows.
@@ -71,7 +72,7 @@ class ReplyQueue {
     Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
     e.request = request;
     e.for_client = for_client;
-    e.name_is_taken = e.forgets_names = e.sets_unnamed = false;
+    e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = false;
     e.undo = std::move(undo);
     ++count_;
   }
@@ -81,7 +82,7 @@ class ReplyQueue {
     Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
     e.request = request;
     e.for_client = true;
-    e.name_is_taken = e.forgets_names = e.sets_unnamed = false;
+    e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = false;
     ++count_;
   }
   Expected& back() { return at(count_ - 1); }

@@ -101,6 +101,8 @@ class ServerConnection final : public StreamOwner,
   // A batch that is not answered yet changes which statements exist: what uses their names has to wait, since nobody
   // knows them before.
   bool has_unsettled_statements() const { return earlier_changes_ > 0; }
+  // The same for the unnamed statement, unless this batch has made it anew.
+  bool has_unsettled_unnamed() const { return earlier_changes_ > 0 && !unnamed_is_of_batch_; }
   void note_may_forget_names(Expected* by);
   void forget_unnamed_of_others(std::uint64_t client_id);
   bool is_mid_answer() const { return body_left_ > 0; }
@@ -198,6 +200,7 @@ class ServerConnection final : public StreamOwner,
   bool handle_ready(Bytes in, std::size_t total, std::size_t& used);
   bool unexpected(char type);
   void after_ready(char status);
+  void send_probe();
   void undo_from(std::size_t first, std::size_t end);
   void undo(StatementUndo& undo);
   void drop_skipped_syncs(bool after_error);
@@ -226,13 +229,14 @@ class ServerConnection final : public StreamOwner,
   bool is_busy_ = false;           // something was sent after the last ReadyForQuery that left nothing open
   bool skips_until_sync_ = false;  // the server ignores what comes, up to a Sync
   bool copy_in_ = false;
-  bool tainted_ = false;              // state we do not fully know: never reused
   bool leaves_state_ = false;         // SQL PREPARE, LISTEN: not for another client
   std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
-  int extra_ready_ = 0;               // ReadyForQuery that may come or not, after a failed COPY
-  std::uint64_t unnamed_owner_ = 0;
-  std::size_t changes_ = 0;          // entries of replies_ that change statements
-  std::size_t earlier_changes_ = 0;  // those of them in batches that have been sent to their end
+  int extra_ready_ = 0;               // ReadyForQuery that may come or not, after a failed COPY: not reused meanwhile
+  bool front_has_answer_ = false;     // a message for the front of replies_ has come
+  std::uint64_t unnamed_owner_ = 0;   // if all that was sent succeeds
+  bool unnamed_is_of_batch_ = false;  // the batch being sent makes or closes it
+  std::size_t changes_ = 0;           // entries of replies_ that change statements
+  std::size_t earlier_changes_ = 0;   // those of them in batches that have been sent to their end
   bool step_failed_ = false;
   enum class Due : std::uint8_t { None, GiveBack, Release };
   Due due_ = Due::None;  // when what was read has been looked at

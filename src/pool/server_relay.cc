@@ -108,6 +108,7 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   Expected& owed = replies_.front();
   unsigned bit = bit_of(owed.request);
   if (((rule.within | rule.completes) & bit) == 0) return unexpected(type);
+  front_has_answer_ = true;
   if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
   if (rule.completes == 0) total = run_length(in, kBadLength - 1);
   stream_out(in, total, owed.for_client, used);
@@ -198,11 +199,8 @@ void ServerConnection::drop_skipped_syncs(bool after_error) {
     }
     replies_.remove(i);
     // Whether the server had read this Sync before it failed cannot be known, so neither can how many ReadyForQuery
-    // will come: the connection is good for this client to the end, and for nobody after it.
-    if (after_error) {
-      tainted_ = true;
-      ++extra_ready_;
-    }
+    // will come. send_probe() finds out.
+    if (after_error) ++extra_ready_;
   }
 }
 
@@ -238,7 +236,8 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
 
 void ServerConnection::after_error() {
   Request failed = replies_.front().request;
-  if (copy_in_) drop_skipped_syncs(failed == Request::Execute);
+  front_has_answer_ = true;
+  if (copy_in_) drop_skipped_syncs(true);
   if (ends_with_ready(failed)) return;  // ReadyForQuery follows by itself
   // Extended protocol: everything up to the next Sync is ignored, simple queries too.
   std::size_t end = 0;
@@ -301,6 +300,8 @@ bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& us
   }
   if (in.size() < total) return false;
   bool is_owed = !replies_.empty() && ends_with_ready(replies_.front().request);
+  // Queries are never answered by ReadyForQuery alone: it is one of those that may come or not.
+  if (is_owed && extra_ready_ > 0 && !front_has_answer_ && replies_.front().request != Request::Sync) is_owed = false;
   if (!is_owed && (extra_ready_ == 0 || client_ == nullptr)) return unexpected('Z');
   char status = static_cast<char>(in[kHeaderSize]);
   if (status != 'I' && status != 'T' && status != 'E') {
@@ -310,7 +311,9 @@ bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& us
   stream_out(in, total, is_owed ? replies_.front().for_client : true, used);
   if (is_owed) {
     if (copy_in_) drop_skipped_syncs(false);
+    if (!replies_.front().for_client && step_ == Step::None) extra_ready_ = 0;  // the probe: all has come
     pop_reply();
+    if (extra_ready_ > 0 && replies_.empty()) send_probe();
   } else {
     --extra_ready_;
     skips_until_sync_ = false;
@@ -318,6 +321,13 @@ bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& us
   skip_silent_heads();
   after_ready(status);
   return true;
+}
+
+// An empty query: what comes before its answer belongs to what was sent before it, and nothing of it comes after.
+void ServerConnection::send_probe() {
+  if (client_ == nullptr || client_->is_mid_message()) return;
+  static constexpr char kEmptyQuery[] = {'Q', 0, 0, 0, 5, 0};
+  if (expect(Request::Query, false) != nullptr) stream_.send(as_bytes({kEmptyQuery, sizeof kEmptyQuery}));
 }
 
 void ServerConnection::after_ready(char status) {

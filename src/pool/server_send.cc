@@ -40,6 +40,7 @@ Expected* ServerConnection::expect(Request request, bool for_client, std::unique
       c.xact_count.add(1);
     }
   }
+  if (ends_with_ready(request)) unnamed_is_of_batch_ = false;
   bool is_change = undo != nullptr;
   replies_.push(request, for_client, std::move(undo));
   if (is_change) ++changes_;
@@ -55,9 +56,12 @@ void ServerConnection::note_may_forget_names(Expected* by) {
 
 void ServerConnection::set_unnamed_owner(std::uint64_t client_id, Expected* by) {
   if (by == nullptr) return;  // the server ignores it
+  if (unnamed_owner_ != client_id && !by->changes_statements()) ++changes_;
   by->sets_unnamed = true;
+  by->takes_unnamed = unnamed_owner_ != client_id;
   by->unnamed_before = unnamed_owner_;
   unnamed_owner_ = client_id;
+  unnamed_is_of_batch_ = true;
 }
 
 void ServerConnection::pop_reply() {
@@ -67,6 +71,7 @@ void ServerConnection::pop_reply() {
     if (earlier_changes_ > 0 && --earlier_changes_ == 0 && client_ != nullptr) client_->statements_are_settled();
   }
   replies_.pop();
+  front_has_answer_ = false;
 }
 
 void ServerConnection::ensure_prepared(const StatementPtr& statement) {
@@ -139,12 +144,22 @@ void ServerConnection::undo(StatementUndo& undo) {
 
 // Newest first, so that each step finds what it left.
 void ServerConnection::undo_from(std::size_t first, std::size_t end) {
+  Expected* oldest_skipped = nullptr;
   for (std::size_t i = end; i > first; --i) {
     Expected& e = replies_.at(i - 1);
     if (e.undo) undo(*e.undo);
     // A Parse that was tried and failed has destroyed the unnamed statement before it; one that was skipped has not.
-    if (e.sets_unnamed && i - 1 > first) unnamed_owner_ = e.unnamed_before;
+    if (e.sets_unnamed && i - 1 > first) oldest_skipped = &e;
   }
+  if (oldest_skipped == nullptr) return;
+  // What was sent behind the batch follows on what was before it.
+  for (std::size_t i = end; i < replies_.size(); ++i) {
+    Expected& next = replies_.at(i);
+    if (!next.sets_unnamed) continue;
+    next.unnamed_before = oldest_skipped->unnamed_before;
+    return;
+  }
+  unnamed_owner_ = oldest_skipped->unnamed_before;
 }
 
 }  // namespace lokadb

@@ -9,7 +9,7 @@ namespace lokadb {
 
 const char* ServerConnection::reason_to_close(std::int64_t now) const {
   if (is_obsolete()) return "close_needed";
-  if (tainted_) return "state of the connection is not known";
+  if (extra_ready_ > 0) return "state of the connection is not known";
   if (leaves_state_ && pool.settings.mode != PoolMode::Session) return "session state would reach another client";
   std::int64_t lifetime = pool.settings.server_lifetime;
   if (lifetime == 0) return "server lifetime over";

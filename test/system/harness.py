@@ -106,6 +106,21 @@ DATABASE_SQL = (
 )
 
 
+def make_certificate(folder, name):
+    """NAME.crt and NAME.key in the folder: for localhost, signed by itself, valid for a day. Returns the two paths."""
+    certificate, key = folder / (name + ".crt"), folder / (name + ".key")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+        + ["-subj", "/CN=localhost", "-out", certificate, "-keyout", key],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+    key.chmod(0o600)
+    give_to_service_user(certificate)
+    give_to_service_user(key)
+    return certificate, key
+
+
 class Cluster:
     """app and other log in without a password, carol with SCRAM (carol-pw), mick with MD5 (mick-pw)."""
 
@@ -142,8 +157,9 @@ class Cluster:
                 "listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nmax_connections = 150\n"
                 "fsync = off\nsynchronous_commit = off\nautovacuum = off\nshared_buffers = 32MB\n"
                 "log_statement = all\nlog_connections = on\nlog_line_prefix = '%%m [%%p] %%u@%%d '\n"
-                "timezone = 'UTC'\njit = off\n" % (self.port, self.folder)
+                "timezone = 'UTC'\njit = off\nssl = on\n" % (self.port, self.folder)
             )
+        make_certificate(self.data, "server")
 
     def start(self):
         with open(self.log_path, "a") as log:
@@ -241,6 +257,7 @@ class Proxy:
             "admin_users": "admin",
             "stats_users": "stats",
             "server_login_retry": 1,
+            "server_tls_sslmode": "disable",
             **options,
         }
         give_to_service_user(self.folder)

@@ -163,6 +163,27 @@ def test_bad_data_with_the_sync_right_behind_execute(proxy, client):
     assert frees_its_server(proxy, client)
 
 
+@pytest.mark.parametrize("behind", [b"", query("insert into scratch values (7)"), batch("select 1") + sync() + sync()])
+@pytest.mark.parametrize("first", [sync(), sync() + sync(), b""])
+def test_syncs_around_bad_data_all_sent_at_once(proxy, client, cluster, first, behind):
+    """Whether a Sync is part of the data depends on when the server fails: it is told apart by what comes back."""
+    begin = batch(COPY_IN) + first + copy_data(b"not a number\tx\n")
+    rest = sync() + copy_done() + sync() + behind
+
+    def answers(c):
+        c.send(begin + rest + query("select 'last'"))
+        said = []
+        while "last" not in [wire.decode_row(m.body)[0] for m in said if m.kind == "D"]:
+            said.append(c.read())
+        return [m.kind for m in said + c.ready() if m.kind != "Z"]
+
+    with cluster.connect() as direct:
+        expected = answers(direct)
+    assert answers(client) == expected
+    assert client.value("select 'well'") == "well"
+    assert frees_its_server(proxy, client)
+
+
 def test_a_failing_statement_in_the_extended_protocol_with_all_its_data(proxy, client):
     client.send(batch("copy no_such_table from stdin") + copy_data(rows(3)) + copy_done() + sync())
     assert client.ready().kinds == "12EZ"

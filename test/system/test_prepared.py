@@ -345,6 +345,47 @@ def test_an_unnamed_statement_of_another_client_never_runs(start, skipped):
     assert (answer.codes, answer.rows) == (["26000"], [])
 
 
+NO_SUCH = bind("", "no such")
+
+
+def test_an_unnamed_statement_sent_behind_a_failed_batch_is_the_clients(start):
+    """The failed batch is taken back when the next one's Parse is under way already."""
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    other, client = proxy.connect(), proxy.connect()
+    other.ask(parse("", "select 'other'") + sync())
+    client.send(NO_SUCH + parse("", "select 'skipped'") + sync() + parse("", "select 'mine'"))
+    client.ready()
+    client.send(sync())
+    client.ready()
+    answer = other.ask(bind("", "") + execute() + sync())
+    assert (answer.codes, answer.rows) == (["26000"], [])
+
+
+def test_an_unnamed_statement_of_the_next_batch_can_be_used(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    proxy.connect().ask(parse("", "select 'other'") + sync())
+    client = proxy.connect()
+    client.send(NO_SUCH + parse("", "select 'one'") + bind("", "") + execute() + sync() + parse("", "select 'two'"))
+    assert client.ready().kinds == "EZ"
+    answer = client.ask(bind("", "") + execute() + sync())
+    assert (answer.kinds, answer.rows) == ("12DCZ", [("two",)])
+
+
+@pytest.mark.parametrize("pause", [False, True])
+@pytest.mark.parametrize("use", [bind("", "") + execute(), describe("S", "")])
+def test_a_batch_behind_a_failed_one_does_not_meet_another_clients_unnamed_statement(start, use, pause):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    other, client = proxy.connect(), proxy.connect()
+    other.ask(parse("", "select 'secret' as secret") + sync())
+    client.send(NO_SUCH + parse("", "select 'skipped'") + sync())
+    if pause:
+        client.ready()
+    client.send(use + sync())
+    answer = client.ready(1 if pause else 2)
+    assert answer.codes[-1] == "26000"
+    assert answer.rows == []
+
+
 MALFORMED = {
     "Parse without an end": wire.message("P", b"abc"),
     "Parse with types missing": wire.message("P", b"abc\0select 1\0\0\5\0"),

@@ -263,6 +263,20 @@ def test_a_quote_in_a_parameter_is_quoted(start):
     assert proxy.connect(params={"application_name": name}).value("show application_name") == name
 
 
+@pytest.mark.parametrize("strings", ["off", "on"])
+@pytest.mark.parametrize("name", ["C:\\app\\", "C:\\app\\new", "\\'; create table made_by_name(); --", "\\", "'\\''"])
+def test_a_backslash_in_a_parameter_is_one_whatever_the_server_was_told_before(start, name, strings):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    before = proxy.connect(params={"standard_conforming_strings": strings})
+    assert before.value("show standard_conforming_strings") == strings
+    client = proxy.connect(params={"application_name": name})
+    assert client.value("show application_name") == name
+    assert client.value("select to_regclass('made_by_name')") is None
+    # Both at once: set in one query, in whatever order.
+    both = proxy.connect(params={"standard_conforming_strings": strings, "application_name": name})
+    assert both.value("show application_name") == name
+
+
 def test_an_invalid_parameter_value_is_an_error_for_that_client_only(start):
     proxy = start(pool_mode="transaction", default_pool_size=1)
     bystander = proxy.connect()

@@ -230,6 +230,7 @@ class Conn:
         timeout=15,
         version=PROTOCOL_3_0,
         receive_buffer=None,
+        tls=None,
     ):
         family = socket.AF_UNIX if host.startswith("/") else socket.AF_INET
         self.sock = socket.socket(family, socket.SOCK_STREAM)
@@ -239,12 +240,21 @@ class Conn:
         self.sock.connect("%s/.s.PGSQL.%d" % (host, port) if family == socket.AF_UNIX else (host, port))
         if family == socket.AF_INET:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.sock = self.start_tls(tls)
         self.buffer = b""
         self.port, self.host, self.user, self.password = port, host, user, password
         self.parameters, self.key, self.methods = {}, None, []
         self.welcome = Answer()
         if login:
             self.login({"user": user, "database": database, **(params or {})}, version)
+
+    def start_tls(self, context):
+        """The socket under TLS, after asking for it as the protocol has it (SSLRequest)."""
+        self.sock.sendall(struct.pack("!II", 8, SSL_REQUEST))
+        answer = self.sock.recv(1)
+        assert answer == b"S", "TLS was not agreed to: %r" % answer
+        return context.wrap_socket(self.sock)
 
     def __enter__(self):
         return self

@@ -159,13 +159,15 @@ BOOST_AUTO_TEST_CASE(quotes_are_doubled) {
 
 // A server reports the list with each name quoted as it must be: quoting the whole would make one name of it.
 BOOST_AUTO_TEST_CASE(a_search_path_stays_a_list) {
-  BOOST_TEST(sql_for(kSearchPath, "\"$user\", public") == "SET search_path=\"$user\", public;");
-  BOOST_TEST(sql_for(kSearchPath, "") == "SET search_path='';");
+  BOOST_TEST(sql_for(kSearchPath, "\"$user\", public") == "SELECT pg_catalog.set_config('search_path', '\"$user\", public', false);");
+  BOOST_TEST(sql_for(kSearchPath, "a; drop table t") ==
+             "SELECT pg_catalog.set_config('search_path', 'a; drop table t', false);");
 }
 
-// What PostgreSQL reports after "SET search_path = ''", but does not take back.
-BOOST_AUTO_TEST_CASE(an_empty_search_path_can_be_set) {
-  BOOST_TEST(sql_for(kSearchPath, "\"\"") == "SET search_path='';");
+// Not as \\, which SJIS and others could take for the end of a character and a backslash.
+BOOST_AUTO_TEST_CASE(a_backslash_is_one_under_any_standard_conforming_strings) {
+  BOOST_TEST(sql_for(kApplication, "C:\\app\\") == "SET application_name=E'C:\\134app\\134';");
+  BOOST_TEST(sql_for(kApplication, "\\'; drop table t; --") == "SET application_name=E'\\134''; drop table t; --';");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
