@@ -100,6 +100,16 @@ void Console::message(std::uint64_t session_id, char type, std::string body) {
   if (session->state() != ClientState::Closed) session->console_answered(answer.out, !answer.is_later);
 }
 
+// From the parameter formats of a Bind on: whether a result shall be binary.
+static bool asks_for_binary(MessageReader& reader) {
+  reader.take(reader.u16() * std::size_t{2});
+  for (unsigned parameters = reader.u16(); parameters > 0 && reader.ok(); --parameters)
+    if (std::uint32_t size = reader.u32(); size != 0xffffffff) reader.take(size);
+  bool any = false;
+  for (unsigned results = reader.u16(); results > 0 && reader.ok(); --results) any |= reader.u16() == 1;
+  return any;
+}
+
 // Enough of the extended protocol for drivers that know no other: no parameters, text results.
 void Console::extended(ClientSession& session, char type, std::string_view body, Answer& answer) {
   Prepared& prepared = prepared_[session.id];
@@ -127,6 +137,10 @@ void Console::extended(ClientSession& session, char type, std::string_view body,
       std::string portal(reader.cstring());
       auto sql = lookup(prepared.statements, reader.cstring());
       if (!sql) return unknown();
+      if (asks_for_binary(reader)) {
+        prepared.skips_until_sync = true;
+        return fail(session, "the admin console has no binary format", answer, sqlstate::kFeatureNotSupported);
+      }
       prepared.portals[portal] = *sql;
       return bare_message(answer.out, '2');
     }
@@ -162,10 +176,11 @@ void Console::extended(ClientSession& session, char type, std::string_view body,
 
 void Console::run(ClientSession& session, const std::string& sql, Form form, Answer& answer) {
   auto command = parse_console_command(sql);
+  if (command) command->text = sql;
   const CommandSpec* spec = nullptr;
   for (const auto& c : kCommands)
     if (command && c.word == command->word) spec = &c;
-  if (spec == nullptr) return fail(session, "invalid command '" + sql + "', use SHOW HELP;", answer);
+  if (spec == nullptr) return unknown_command(session, sql, answer);
   if (command->argument.size() > kMaxArgument || command->value.size() > kMaxValue)
     return fail(session, "bad arguments", answer);
   if (spec->admin_only && !session.is_console_admin()) return fail(session, "admin access needed", answer);
@@ -179,6 +194,10 @@ void Console::fail(ClientSession& session, const std::string& text, Answer& answ
   if (pooler_.options().log_pooler_errors)
     log_line(LogLevel::Warning, "%s pooler error: %s", session.log_name().c_str(), text.c_str());
   write_error(answer.out, Error{SqlState(state), Severity::Error, text, {}});
+}
+
+void Console::unknown_command(ClientSession& session, const std::string& text, Answer& answer) {
+  fail(session, "invalid command '" + text + "', use SHOW HELP;", answer);
 }
 
 void Console::finish(ClientSession&, const std::string& tag, Answer& answer) { command_complete(answer.out, tag); }
@@ -202,7 +221,7 @@ void Console::finished_later(std::uint64_t session_id, const char* tag, bool ok)
 // ------------------------------------------------------------------ SHOW and SET
 
 void Console::show(ClientSession& session, const ConsoleCommand& command, Form form, Answer& answer) {
-  if (!command.has_argument) return fail(session, "invalid command '" + command.word + "', use SHOW HELP;", answer);
+  if (!command.has_argument) return unknown_command(session, command.text, answer);
   if (iequals(command.argument, "help")) {
     if (form == Form::Describe) return bare_message(answer.out, 'n');
     help(answer);
@@ -217,8 +236,7 @@ void Console::show(ClientSession& session, const ConsoleCommand& command, Form f
     return finish(session, "SHOW", answer);
   }
   const ShowSpec* spec = find_show(command.argument);
-  if (spec == nullptr)
-    return fail(session, "invalid command '" + command.word + " " + command.argument + "', use SHOW HELP;", answer);
+  if (spec == nullptr) return unknown_command(session, command.text, answer);
   if (spec->admin_only && !session.is_console_admin()) return fail(session, "admin access needed", answer);
   ResultTable table(spec->columns.empty() ? stats_columns(spec->name) : std::string(spec->columns));
   if (form != Form::Execute) table.write_description(answer.out);
@@ -268,7 +286,7 @@ void Console::set(ClientSession& session, const ConsoleCommand& command, Form, A
 }
 
 void Console::reload(ClientSession& session, const ConsoleCommand& command, Form, Answer& answer) {
-  if (command.has_argument) return fail(session, "invalid command 'RELOAD', use SHOW HELP;", answer);
+  if (command.has_argument) return unknown_command(session, command.text, answer);
   log_line(LogLevel::Log, "RELOAD command issued");
   if (auto done = control_.reload(); !done)
     return fail(session, "RELOAD failed, see logs for additional details", answer, sqlstate::kReloadFailed);
@@ -332,7 +350,7 @@ void Console::resume(ClientSession& session, const ConsoleCommand& command, Form
 }
 
 void Console::suspend(ClientSession& session, const ConsoleCommand& command, Form form, Answer& answer) {
-  if (command.has_argument) return fail(session, "invalid command 'SUSPEND', use SHOW HELP;", answer);
+  if (command.has_argument) return unknown_command(session, command.text, answer);
   if (pooler_.pause_mode != PauseMode::None) return fail(session, "already suspended/paused", answer);
   for (const auto& [name, database] : pooler_.databases)
     if (database->is_paused) return fail(session, "cannot suspend with paused databases", answer);
@@ -354,7 +372,7 @@ void Console::shutdown(ClientSession& session, const ConsoleCommand& command, Fo
   else if (iequals(command.argument, "wait_for_clients"))
     mode = ShutdownMode::WaitForClients;
   else
-    return fail(session, "invalid command 'SHUTDOWN " + command.argument + "', use SHOW HELP;", answer);
+    return unknown_command(session, command.text, answer);
   log_line(LogLevel::Log, "SHUTDOWN %s command issued",
            mode == ShutdownMode::WaitForServers ? "WAIT_FOR_SERVERS" : "WAIT_FOR_CLIENTS");
   lifecycle_.shut_down(mode);

@@ -17,6 +17,7 @@ namespace lokadb {
 
 // A command line, taken apart.
 struct ConsoleCommand {
+  std::string text;  // all of it, as typed
   std::string word;  // lower case
   std::string argument;
   std::string value;  // SET only
@@ -53,6 +54,7 @@ class Console final : public ConsoleBackend {
   void extended(ClientSession& session, char type, std::string_view body, Answer& answer);
   void fail(ClientSession& session, const std::string& text, Answer& answer,
             std::string_view state = sqlstate::kProtocolViolation);
+  void unknown_command(ClientSession& session, const std::string& text, Answer& answer);
   void finish(ClientSession& session, const std::string& tag, Answer& answer);
   void finished_later(std::uint64_t session_id, const char* tag, bool ok);
 

@@ -26,6 +26,8 @@ std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
   std::size_t size = static_cast<std::size_t>(static_cast<const std::byte*>(end) - in.data()) - at;
   return as_text(in.subspan(at, size));
 }
+// Whether the message's fate depends on whether the server is skipping to a Sync.
+bool needs_decision(char type) { return std::string_view("PBDEC").find(type) != std::string_view::npos; }
 }  // namespace
 
 ClientSession::Outcome ClientSession::refuse(const Error& error) {
@@ -34,8 +36,14 @@ ClientSession::Outcome ClientSession::refuse(const Error& error) {
 }
 
 ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& used) {
-  if (is_linked() && leg_.server->outstanding_count() > kMaxOutstanding)
-    return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many requests in one pipeline", {}});
+  if (is_linked()) {
+    if (leg_.server->outstanding_count() > kMaxOutstanding)
+      return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many requests in one pipeline", {}});
+    if (leg_.server->is_undecided() && needs_decision(head.type)) {
+      if (!leg_.server->skips_until_sync()) return Outcome::Wait;
+      return refuse(undecided_copy());
+    }
+  }
   switch (head.type) {
     case 'Q':
       if (pooler.options().disable_pqexec) return refuse(fatal("PQexec disallowed"));

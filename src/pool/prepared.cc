@@ -71,6 +71,12 @@ void ClientStatements::set(std::string_view name, StatementPtr statement) {
     names_.emplace(std::string(name), std::move(statement));
 }
 
+std::string_view ClientStatements::name_of(std::string_view server_name) const {
+  for (const auto& [name, statement] : names_)
+    if (statement->server_name() == server_name) return name;
+  return {};
+}
+
 void ClientStatements::remove(std::string_view name) {
   auto it = names_.find(name);
   if (it != names_.end()) names_.erase(it);

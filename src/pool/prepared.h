@@ -45,6 +45,8 @@ class ClientStatements {
   const StatementPtr& find(std::string_view name) const;
   void set(std::string_view name, StatementPtr statement);
   void remove(std::string_view name);
+  // A name of the statement that servers know under this one; empty: none.
+  std::string_view name_of(std::string_view server_name) const;
   void clear() { names_.clear(); }
   std::size_t size() const { return names_.size(); }
 

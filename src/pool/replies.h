@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "pool/prepared.h"
 
 namespace lokadb {
@@ -34,6 +35,14 @@ constexpr bool is_silent(Request r) {
 }
 constexpr bool ends_with_ready(Request r) {
   return r == Request::Query || r == Request::FunctionCall || r == Request::Sync;
+}
+
+// Why a connection ends whose COPY failed amid a pipeline such that it is not known what ran after it.
+inline Error undecided_copy() {
+  return {sqlstate::kResolutionUnknown,
+          Severity::Fatal,
+          "COPY failed with a Sync among its data; what ran of the rest is not known",
+          {}};
 }
 
 // How to take back what was noted when a Parse or Close was sent, if the server skips it after an error.

@@ -104,6 +104,10 @@ class ServerConnection final : public StreamOwner,
   // The same for the unnamed statement, unless this batch has made it anew.
   bool has_unsettled_unnamed() const { return earlier_changes_ > 0 && !unnamed_is_of_batch_; }
   void note_may_forget_names(Expected* by);
+  // After a COPY that failed with a Sync behind it, until it is known whether the Sync was taken for data: nobody can
+  // say which messages of the extended protocol are skipped.
+  bool is_undecided() const { return extra_ready_ > 0; }
+  bool skips_until_sync() const { return skips_until_sync_; }
   void forget_unnamed_of_others(std::uint64_t client_id);
   bool is_mid_answer() const { return body_left_ > 0; }
   // What was sent so far ends by itself with a ReadyForQuery, so the client need not be there for it.
@@ -204,8 +208,9 @@ class ServerConnection final : public StreamOwner,
   void undo_from(std::size_t first, std::size_t end);
   void undo(StatementUndo& undo);
   void drop_skipped_syncs(bool after_error);
+  bool has_undecided_requests();
   void after_error();
-  void send_error_renamed(Bytes message);
+  void send_error(Bytes message);
   void step_finished();
   void answer_silent_heads();
   void start_step(Step step, const std::string& sql);

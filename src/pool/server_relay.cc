@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kMaxTag = 256;            // a CommandComplete longer than this is not looked into
 constexpr std::size_t kMaxParameter = 1 << 20;  // of a ParameterStatus
 constexpr std::size_t kMaxRewrittenError = 65536;
+constexpr std::string_view kQuotedServerName = "\"PGBOUNCER_";  // PreparedStatement::server_name() in an error
 
 constexpr std::uint16_t bit_of(Request r) { return static_cast<std::uint16_t>(1u << static_cast<unsigned>(r)); }
 
@@ -216,28 +217,58 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     return stream_out(in, total, step_ == Step::None, used);
   }
   Expected& front = replies_.front();
-  if (front.name_is_taken && total <= kMaxRewrittenError) {
-    if (in.size() < total) return false;
-    send_error_renamed(in.first(total));
-    used = total;
-  } else if (step_ != Step::None && !front.for_client) {
+  if (step_ != Step::None && !front.for_client) {
     if (in.size() < total && total <= kMaxRewrittenError) return false;
     auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
     step_failed_ = true;
     if (fields) step_error_ = fatal(std::string(fields->severity) + ": " + std::string(fields->message));
     stream_out(in, total, false, used);
-  } else {
-    // An error of a Parse of our own is the client's too: what follows in its batch is skipped because of it.
+  } else if (total > kMaxRewrittenError || client_ == nullptr) {
     stream_out(in, total, true, used);
+  } else {
+    // In full, since it may be reworded, and the connection may have to be closed because of it. An error of a Parse of
+    // our own is the client's too: what follows in its batch is skipped because of it.
+    if (in.size() < total) return false;
+    used = total;
+    send_error(in.first(total));
   }
   after_error();
   return true;
+}
+
+// A prepared statement is called in the text what the client calls it.
+void ServerConnection::send_error(Bytes message) {
+  std::string_view body = as_text(message.subspan(kHeaderSize));
+  std::size_t at = body.find(kQuotedServerName);
+  std::size_t end = at == std::string_view::npos ? at : body.find('"', at + 1);
+  if (end == std::string_view::npos) return client_->stream().send(message);
+  const Expected& front = replies_.front();
+  std::string_view ours = body.substr(at + 1, end - at - 1);
+  std::string_view theirs = front.name_is_taken ? front.undo->client_name : client_->statements().name_of(ours);
+  if (theirs.empty()) return client_->stream().send(message);
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'E');
+    m->text(body.substr(0, at + 1));
+    m->text(theirs);
+    m->text(body.substr(end));
+  }
+  client_->stream().send_copy(out.bytes());
+}
+
+bool ServerConnection::has_undecided_requests() {
+  for (std::size_t i = 1; i < replies_.size(); ++i) {
+    Request r = replies_.at(i).request;
+    if (!ends_with_ready(r) && r != Request::CopyEnd) return true;
+  }
+  return false;
 }
 
 void ServerConnection::after_error() {
   Request failed = replies_.front().request;
   front_has_answer_ = true;
   if (copy_in_) drop_skipped_syncs(true);
+  if (is_undecided() && has_undecided_requests()) return close_with(undecided_copy());
   if (ends_with_ready(failed)) return;  // ReadyForQuery follows by itself
   // Extended protocol: everything up to the next Sync is ignored, simple queries too.
   std::size_t end = 0;
@@ -248,22 +279,6 @@ void ServerConnection::after_error() {
   // A client that has left will not send the Sync.
   if (skips_until_sync_ && client_ != nullptr && client_->state() == ClientState::Leaving)
     close("client disconnect while server was not ready");
-}
-
-// "prepared statement ... already exists", told under the name that the client used.
-void ServerConnection::send_error_renamed(Bytes message) {
-  if (client_ == nullptr) return;
-  std::string text(as_text(message.subspan(kHeaderSize)));
-  StatementUndo& names = *replies_.front().undo;
-  const std::string& ours = names.statement->server_name();
-  if (auto at = text.find("\"" + ours + "\""); at != std::string::npos)
-    text.replace(at + 1, ours.size(), names.client_name);
-  ByteBuffer out;
-  {
-    MessageWriter m(out, 'E');
-    m->text(text);
-  }
-  client_->stream().send_copy(out.bytes());
 }
 
 bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std::size_t& used) {
@@ -311,7 +326,10 @@ bool ServerConnection::handle_ready(Bytes in, std::size_t total, std::size_t& us
   stream_out(in, total, is_owed ? replies_.front().for_client : true, used);
   if (is_owed) {
     if (copy_in_) drop_skipped_syncs(false);
-    if (!replies_.front().for_client && step_ == Step::None) extra_ready_ = 0;  // the probe: all has come
+    if (!replies_.front().for_client && step_ == Step::None) {
+      extra_ready_ = 0;  // the probe: all has come
+      if (client_ != nullptr) client_->statements_are_settled();
+    }
     pop_reply();
     if (extra_ready_ > 0 && replies_.empty()) send_probe();
   } else {

@@ -138,11 +138,20 @@ def test_help_is_a_notice(console):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ";", "begin", "show nothing", "drop table x", "pause app app", "select 1; select 2", "set x"]
+    "text", ["reload x", "suspend x", "", ";", "begin", "show nothing", "drop table x", "pause app app", "select 1; select 2", "set x"]
 )
 def test_unknown_commands_are_an_error_and_no_more(proxy, console, text):
     error = console.fails(text)
     assert (error["S"], error["C"], error["M"]) == ("ERROR", "08P01", "invalid command '%s', use SHOW HELP;" % text)
+    assert console.query("show version").rows
+
+
+def test_binary_results_are_refused_and_not_given_as_text(console):
+    for formats in ([1], [0, 1]):
+        tail = b"".join(n.to_bytes(2, "big") for n in [len(formats), *formats])
+        bound = wire.message("B", b"\0\0\0\0\0\0" + tail)
+        answer = console.ask(wire.parse("", "show pools") + bound + wire.execute() + wire.sync())
+        assert (answer.kinds, answer.codes) == ("1EZ", ["0A000"])
     assert console.query("show version").rows
 
 

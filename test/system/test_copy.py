@@ -163,7 +163,7 @@ def test_bad_data_with_the_sync_right_behind_execute(proxy, client):
     assert frees_its_server(proxy, client)
 
 
-@pytest.mark.parametrize("behind", [b"", query("insert into scratch values (7)"), batch("select 1") + sync() + sync()])
+@pytest.mark.parametrize("behind", [b"", query("insert into scratch values (7)")])
 @pytest.mark.parametrize("first", [sync(), sync() + sync(), b""])
 def test_syncs_around_bad_data_all_sent_at_once(proxy, client, cluster, first, behind):
     """Whether a Sync is part of the data depends on when the server fails: it is told apart by what comes back."""
@@ -181,6 +181,35 @@ def test_syncs_around_bad_data_all_sent_at_once(proxy, client, cluster, first, b
         expected = answers(direct)
     assert answers(client) == expected
     assert client.value("select 'well'") == "well"
+    assert frees_its_server(proxy, client)
+
+
+def test_statements_behind_such_a_copy_are_not_answered_by_guess(proxy, client):
+    """Whether the server skips them cannot be seen: the client is told so, and the connection ends."""
+    client.send(batch(COPY_IN) + copy_data(b"not a number\tx\n") + sync() + batch("select 1") + sync())
+    assert client.read_to_end().codes == ["22P02", "08007"]
+    assert proxy.connect().value("select 'well'") == "well"
+
+
+def test_a_sync_that_was_answered_was_not_data(proxy, client):
+    client.send(batch(COPY_IN) + copy_data(b"not a number\tx\n") + sync())
+    client.read_until("E")
+    client.read_until("Z")
+    client.send(copy_done())
+    assert client.ask(batch("select 1") + sync()).kinds == "12DCZ"
+    assert frees_its_server(proxy, client)
+
+
+def test_a_client_that_goes_on_after_such_a_copy_is_served(proxy, client):
+    """The Sync among the data is the usual one of drivers, sent with the statement."""
+    for _ in range(20):
+        client.send(batch(COPY_IN) + sync())
+        client.read_until("G")
+        client.send(copy_data(b"not a number\tx\n"))
+        client.read_until("E")
+        client.send(copy_done() + sync())
+        client.ready()
+        assert client.ask(batch("select 'on'") + sync()).rows == [("on",)]
     assert frees_its_server(proxy, client)
 
 

@@ -348,6 +348,14 @@ def test_an_unnamed_statement_of_another_client_never_runs(start, skipped):
 NO_SUCH = bind("", "no such")
 
 
+def test_errors_call_a_statement_what_the_client_calls_it(start):
+    client = start(pool_mode="transaction", default_pool_size=1).connect()
+    prepare(client, "mine", "select $1::int")
+    answer = client.ask(bind("", "mine", ["1", "2"]) + execute() + sync())
+    text = answer.errors[0]["M"]
+    assert '"mine"' in text and "PGBOUNCER" not in text
+
+
 def test_an_unnamed_statement_sent_behind_a_failed_batch_is_the_clients(start):
     """The failed batch is taken back when the next one's Parse is under way already."""
     proxy = start(pool_mode="transaction", default_pool_size=1)

@@ -159,7 +159,8 @@ BOOST_AUTO_TEST_CASE(quotes_are_doubled) {
 
 // A server reports the list with each name quoted as it must be: quoting the whole would make one name of it.
 BOOST_AUTO_TEST_CASE(a_search_path_stays_a_list) {
-  BOOST_TEST(sql_for(kSearchPath, "\"$user\", public") == "SELECT pg_catalog.set_config('search_path', '\"$user\", public', false);");
+  BOOST_TEST(sql_for(kSearchPath, "\"$user\", public") ==
+             "SELECT pg_catalog.set_config('search_path', '\"$user\", public', false);");
   BOOST_TEST(sql_for(kSearchPath, "a; drop table t") ==
              "SELECT pg_catalog.set_config('search_path', 'a; drop table t', false);");
 }
