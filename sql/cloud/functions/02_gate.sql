@@ -1,0 +1,95 @@
+-- The gate, which every batch for one organization passes: pause, rights, definitions, keys, generation.
+
+-- The definition of a table as one text. Changes with DDL on the root and with triggers, columns, defaults and policies
+-- of the local part; not with ANALYZE, VACUUM or an index.
+CREATE OR REPLACE FUNCTION lokadb.fingerprint(p_tbl regclass) RETURNS text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+DECLARE
+  t oid[] := (SELECT ARRAY[x.tbl, x.local_part] FROM lokadb.tables x WHERE x.tbl = p_tbl);
+  r text;
+BEGIN
+  SELECT count(*) || ':' || sum(x::text::bigint) INTO r FROM (
+    SELECT xmin x FROM pg_catalog.pg_class WHERE oid = p_tbl
+    UNION ALL SELECT xmin FROM pg_catalog.pg_attribute WHERE attrelid = ANY (t) AND attnum > 0
+    UNION ALL SELECT xmin FROM pg_catalog.pg_attrdef WHERE adrelid = ANY (t)
+    UNION ALL SELECT xmin FROM pg_catalog.pg_trigger WHERE tgrelid = ANY (t)
+    UNION ALL SELECT xmin FROM pg_catalog.pg_policy WHERE polrelid = ANY (t)) c;
+  RETURN r;
+END $f$;
+
+-- Rights of the client's role, by PostgreSQL's rules: {"public.documents": {"INSERT": ["title"], "SELECT": []}}; an
+-- empty list means any column. 42501.
+CREATE OR REPLACE FUNCTION lokadb.require(p jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+DECLARE
+  r record;
+  who name := lokadb.role();
+BEGIN
+  -- Takes and drops a lock: so a REVOKE by others is seen also in the middle of a transaction.
+  PERFORM pg_relation_size('lokadb.generation');
+  FOR r IN SELECT t.key::regclass AS tbl, q.key AS priv, q.value AS cols FROM jsonb_each(p) t, jsonb_each(t.value) q LOOP
+    CONTINUE WHEN has_table_privilege(who, r.tbl, r.priv);
+    CONTINUE WHEN r.priv <> 'DELETE' AND CASE WHEN r.cols = '[]' THEN has_any_column_privilege(who, r.tbl, r.priv)
+      ELSE NOT EXISTS (SELECT FROM jsonb_array_elements_text(r.cols) c WHERE NOT has_column_privilege(who, r.tbl, c, r.priv)) END;
+    RAISE EXCEPTION 'permission denied for table %', (SELECT relname FROM pg_catalog.pg_class WHERE oid = r.tbl)
+      USING ERRCODE = 'insufficient_privilege';
+  END LOOP;
+END $f$;
+
+-- Inside a transaction it holds until the end, in autocommit it only answers. 55P03: paused; LK001: the routing is
+-- another than the caller knows, with the true one in DETAIL.
+CREATE OR REPLACE FUNCTION lokadb.enter(p_org text, p_generation bigint, p_tables jsonb DEFAULT '{}', p_write boolean DEFAULT false,
+  p_keys jsonb DEFAULT '{}', p_rights jsonb DEFAULT '{}', OUT profile text, OUT generation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+DECLARE
+  r record;
+  bad boolean;
+  stale text;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock_shared(lokadb.pause_key(p_org)) THEN
+    BEGIN
+      PERFORM pg_advisory_xact_lock_shared(lokadb.pause_key(p_org));
+    EXCEPTION WHEN lock_not_available THEN
+      RAISE EXCEPTION 'lokadb: organization % is paused', p_org USING ERRCODE = 'lock_not_available';
+    END;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+      RAISE EXCEPTION 'lokadb: organization % was paused while the transaction began', p_org USING ERRCODE = 'serialization_failure';
+    END IF;
+  END IF;
+  PERFORM lokadb.require(p_rights);
+  FOR r IN SELECT t.tbl, j.key, j.value FROM jsonb_each_text(p_tables) j LEFT JOIN lokadb.tables t ON t.tbl = to_regclass(j.key) ORDER BY t.tbl LOOP
+    IF r.tbl IS NULL THEN
+      stale := r.key;
+      CONTINUE;
+    END IF;
+    EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', r.tbl, CASE WHEN p_write THEN 'ROW EXCLUSIVE' ELSE 'ACCESS SHARE' END);
+    IF lokadb.fingerprint(r.tbl) IS DISTINCT FROM r.value THEN stale := r.key; END IF;
+  END LOOP;
+  FOR r IN SELECT t.*, j.key, ARRAY(SELECT jsonb_array_elements_text(j.value)) AS keys FROM jsonb_each(p_keys) j
+           LEFT JOIN lokadb.tables t ON t.tbl = to_regclass(j.key) LOOP
+    IF r.tbl IS NULL THEN
+      stale := r.key;
+      CONTINUE;
+    END IF;
+    EXECUTE format('SELECT EXISTS (SELECT FROM unnest($1::%s[]) k WHERE NOT EXISTS (SELECT FROM %s r WHERE r.%I = k AND r.%I = lokadb.to_tenant($2)))',
+                   r.key_type, r.refs, r.key_col, r.tenant_col) INTO bad USING r.keys, p_org;
+    IF bad THEN stale := r.key; END IF;
+  END LOOP;
+  SELECT o.profile, o.generation INTO profile, generation FROM lokadb.organizations o WHERE o.org = p_org;
+  IF NOT FOUND THEN
+    profile := 'local';
+    generation := 0;
+  END IF;
+  IF generation IS DISTINCT FROM p_generation OR stale IS NOT NULL THEN
+    RAISE EXCEPTION 'lokadb: the routing of organization % changed', p_org USING ERRCODE = 'LK001',
+      DETAIL = json_build_object('org', p_org, 'profile', profile, 'generation', generation, 'stale', stale)::text;
+  END IF;
+  PERFORM set_config('lokadb.entered', p_org, true);
+END $f$;
+
+-- For writes without one organization and transactions above READ COMMITTED: a move takes this key, too.
+CREATE OR REPLACE FUNCTION lokadb.enter_all() RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(lokadb.pause_key('*'));
+EXCEPTION WHEN lock_not_available THEN
+  RAISE EXCEPTION 'lokadb: an organization is being moved' USING ERRCODE = 'lock_not_available';
+END $f$;

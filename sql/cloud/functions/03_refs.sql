@@ -1,0 +1,145 @@
+-- Refs: which organization a key belongs to. Application roles reach them only through these functions.
+
+-- Keys in the type the client declared. Needs any right on the table.
+CREATE OR REPLACE FUNCTION lokadb.find_refs(p_tbl regclass, p_keys anyarray) RETURNS TABLE (key text, org text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $f$
+DECLARE
+  t lokadb.tables;
+  who name := lokadb.role();
+BEGIN
+  SELECT * INTO STRICT t FROM lokadb.tables x WHERE x.tbl = p_tbl;
+  IF NOT has_any_column_privilege(who, p_tbl, 'SELECT,INSERT,UPDATE') AND NOT has_table_privilege(who, p_tbl, 'DELETE') THEN
+    PERFORM lokadb.require(jsonb_build_object(p_tbl::text, '{"SELECT": []}'::jsonb));
+  END IF;
+  RETURN QUERY EXECUTE format('SELECT %2$I::text, %3$I::text FROM %1$s WHERE %2$I = ANY($1::text[]::%4$s[])',
+                              t.refs, t.key_col, t.tenant_col, t.key_type) USING p_keys;
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.refs_step(p_tbl regclass, p_org text, p_right text) RETURNS lokadb.tables
+LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+DECLARE
+  t lokadb.tables;
+BEGIN
+  IF current_setting('lokadb.entered', true) IS DISTINCT FROM p_org THEN
+    RAISE EXCEPTION 'lokadb: organization % was not entered in this transaction', p_org USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  SELECT * INTO STRICT t FROM lokadb.tables x WHERE x.tbl = p_tbl;
+  PERFORM lokadb.require(jsonb_build_object(p_tbl::text, jsonb_build_object(p_right, '[]'::jsonb)));
+  RETURN t;
+END $f$;
+
+-- After the organization has executed the statement. Entries that are there already are locked as the triggers lock
+-- them, so that a repair does not take them away before the commit. 23505 as the cloud path gives; 40P01: gave up.
+CREATE OR REPLACE FUNCTION lokadb.put_refs(p_tbl regclass, p_org text, p_keys text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+DECLARE
+  t lokadb.tables := lokadb.refs_step(p_tbl, p_org, 'INSERT');
+  n bigint;
+  bad text;
+BEGIN
+  EXECUTE format('INSERT INTO %1$s (%3$I, %4$I) SELECT DISTINCT k::%2$s, lokadb.to_tenant($1) FROM unnest($2) k ORDER BY 1 ON CONFLICT DO NOTHING',
+                 t.refs, t.key_type, t.key_col, t.tenant_col) USING p_org, p_keys;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  IF n < cardinality(p_keys) THEN
+    EXECUTE format('SELECT min(r.k) FILTER (WHERE r.o) FROM (SELECT %2$I::text AS k, %4$I <> lokadb.to_tenant($1) AS o FROM %1$s WHERE %2$I = ANY ($2::%3$s[]) ORDER BY %2$I FOR KEY SHARE) r',
+                   t.refs, t.key_col, t.key_type, t.tenant_col) INTO bad USING p_org, p_keys;
+    IF bad IS NOT NULL THEN PERFORM lokadb.raise_duplicate(p_tbl, t.key_col, bad); END IF;
+  END IF;
+  RETURN n;
+EXCEPTION WHEN lock_not_available THEN
+  RAISE EXCEPTION 'lokadb: gave up waiting for a key of %', p_tbl USING ERRCODE = 'deadlock_detected',
+    DETAIL = 'Two transactions may be waiting for each other in two databases.';
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.raise_duplicate(p_tbl regclass, p_col name, p_key text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+DECLARE
+  c pg_catalog.pg_class;
+  con name;
+BEGIN
+  SELECT * INTO c FROM pg_catalog.pg_class WHERE oid = p_tbl;
+  SELECT k.conname INTO con FROM lokadb.tables t JOIN pg_catalog.pg_constraint k ON k.conrelid = t.local_part AND k.contype = 'p' WHERE t.tbl = p_tbl;
+  RAISE EXCEPTION 'duplicate key value violates unique constraint "%"', con USING ERRCODE = 'unique_violation',
+    SCHEMA = (SELECT nspname FROM pg_catalog.pg_namespace WHERE oid = c.relnamespace), TABLE = c.relname, CONSTRAINT = con,
+    DETAIL = format('Key (%s)=(%s) already exists.', p_col, p_key);
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.del_refs(p_tbl regclass, p_org text, p_keys text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+DECLARE
+  t lokadb.tables := lokadb.refs_step(p_tbl, p_org, 'DELETE');
+  n bigint;
+  m text; d text; con text; tab text; sch text;
+BEGIN
+  EXECUTE format('DELETE FROM %1$s WHERE %2$I = ANY ($2::%3$s[]) AND %4$I = lokadb.to_tenant($1)',
+                 t.refs, t.key_col, t.key_type, t.tenant_col) USING p_org, p_keys;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+EXCEPTION
+  WHEN foreign_key_violation THEN  -- a table of the cloud still refers to the key: told of the application's table
+    GET STACKED DIAGNOSTICS m = MESSAGE_TEXT, d = PG_EXCEPTION_DETAIL, con = CONSTRAINT_NAME, tab = TABLE_NAME, sch = SCHEMA_NAME;
+    RAISE EXCEPTION '%', replace(m, '__refs"', '"') USING ERRCODE = 'foreign_key_violation', DETAIL = d, CONSTRAINT = con, TABLE = tab, SCHEMA = sch;
+  WHEN lock_not_available THEN
+    RAISE EXCEPTION 'lokadb: gave up waiting for a key of %', p_tbl USING ERRCODE = 'deadlock_detected',
+      DETAIL = 'Two transactions may be waiting for each other in two databases.';
+END $f$;
+
+-- {"public.messages": {"conversation_id": ["…"]}}: says what the parent trigger would say. 23514.
+CREATE OR REPLACE FUNCTION lokadb.check_parents(p_org text, p_parents jsonb) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $f$
+DECLARE
+  r record;
+  bad text;
+BEGIN
+  FOR r IN SELECT x.child, x.col, p.*, ARRAY(SELECT jsonb_array_elements_text(q.value)) AS keys
+           FROM jsonb_each(p_parents) j, jsonb_each(j.value) q, lokadb.relations x, lokadb.tables p
+           WHERE x.child = j.key::regclass AND x.col = q.key AND p.tbl = x.parent LOOP
+    EXECUTE format('SELECT %2$I::text FROM %1$s WHERE %2$I = ANY ($2::%3$s[]) AND %4$I <> lokadb.to_tenant($1) LIMIT 1',
+                   r.refs, r.key_col, r.key_type, r.tenant_col) INTO bad USING p_org, r.keys;
+    IF bad IS NOT NULL THEN PERFORM lokadb.raise_parent(r.child, r.col, bad); END IF;
+  END LOOP;
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.raise_parent(p_child regclass, p_col name, p_key text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+DECLARE
+  c pg_catalog.pg_class;
+BEGIN
+  SELECT * INTO c FROM pg_catalog.pg_class WHERE oid = p_child;
+  RAISE EXCEPTION 'lokadb: the parent of % (%=%) belongs to another organization', c.relname, p_col, p_key
+    USING ERRCODE = 'check_violation', SCHEMA = (SELECT nspname FROM pg_catalog.pg_namespace WHERE oid = c.relnamespace),
+      TABLE = c.relname, COLUMN = p_col, CONSTRAINT = c.relname || '_' || p_col || '_lokadb_parent';
+END $f$;
+
+-- For policies of the local parts, which are used by name for what a root cannot do (ON CONFLICT and GROUP BY on the
+-- key): the right on the root, an organization that is named and lives here.
+CREATE OR REPLACE FUNCTION lokadb.leaf_guard(root regclass, priv text) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = '' AS $f$
+DECLARE
+  t text := lokadb.tenant()::text;
+BEGIN
+  IF NOT has_table_privilege(root, priv) THEN
+    RAISE EXCEPTION 'permission denied for table %', root USING ERRCODE = 'insufficient_privilege';
+  END IF;
+  IF t IS NULL THEN
+    RAISE EXCEPTION 'lokadb: name the organization before using a local part directly' USING ERRCODE = 'feature_not_supported';
+  END IF;
+  IF EXISTS (SELECT FROM lokadb.organizations WHERE org = t AND server IS NOT NULL) THEN
+    RAISE EXCEPTION 'lokadb: organization % has moved', t USING ERRCODE = 'feature_not_supported';
+  END IF;
+  RETURN true;
+END $f$;
+
+-- ------------------------------------------------------------------ triggers shared by all tables
+
+CREATE OR REPLACE FUNCTION lokadb.key_fixed() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $f$
+BEGIN
+  RAISE EXCEPTION 'lokadb: the key and the tenant column of %.% cannot be changed', TG_TABLE_SCHEMA, TG_TABLE_NAME
+    USING ERRCODE = 'feature_not_supported';
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.no_truncate() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $f$
+BEGIN
+  RAISE EXCEPTION 'lokadb: TRUNCATE of %.% would leave its refs behind: use DELETE', TG_TABLE_SCHEMA, TG_TABLE_NAME
+    USING ERRCODE = 'feature_not_supported';
+END $f$;

@@ -1,0 +1,25 @@
+// A subcommand of lokadb: one file each, listed in main.cc.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "cli/flags.h"
+
+namespace lokadb::cli {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;    // one line
+  std::string_view arguments;  // what follows the flags, as in the help; empty: nothing may
+  std::span<const FlagSpec> flags;
+  int (*run)(const Flags& flags);  // exit status; throws Failure
+};
+
+extern const Command kInit, kAddTable, kTables, kOrgs, kMoveOrg, kPause, kResume, kOrgProfile, kKeygen, kOrgCredentials;
+
+inline constexpr FlagSpec kDbFlag{"db", "CLOUD", "connection string or URI of the cloud database", true};
+inline constexpr FlagSpec kJsonFlag{"json", "", "answer in JSON, for programs"};
+inline constexpr FlagSpec kDryRunFlag{"dry-run", "", "say what would be done, and do nothing"};
+
+}  // namespace lokadb::cli

@@ -1,0 +1,90 @@
+// lokadb init: installs or upgrades schema lokadb.
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/connection.h"
+#include "cli/sql_files.h"
+
+namespace lokadb::cli {
+
+namespace {
+
+// Files of schema/ run once each, in their order; functions/ are made anew each time.
+void install(Connection& db, const std::string& part) {
+  for (const SqlFile& file : sql_files()) {
+    if (!file.name.starts_with(part + "schema/")) continue;
+    std::string name(file.name.substr(part.size()));
+    if (!db.value("SELECT 1 FROM lokadb.migrations WHERE name = $1", {name}).empty()) continue;
+    db.run(std::string(file.text));
+    db.query("INSERT INTO lokadb.migrations (name) VALUES ($1)", {name});
+  }
+  for (const SqlFile& file : sql_files())
+    if (file.name.starts_with(part + "functions/")) db.run(std::string(file.text));
+}
+
+void refuse_newer(Connection& db, const std::string& part) {
+  Rows known = db.query("SELECT name FROM lokadb.migrations");
+  for (int i = 0; i < known.size(); ++i) {
+    bool is_ours = false;
+    for (const SqlFile& file : sql_files()) is_ours |= file.name == part + known.get(i, 0);
+    if (!is_ours) throw Failure{"schema lokadb was made by a newer lokadb (" + known.get(i, 0) + "): use that one"};
+  }
+}
+
+void begin_install(Connection& db) {
+  db.query("SELECT pg_advisory_xact_lock(hashtextextended('lokadb.init', 0))");
+  db.run(
+      "SET LOCAL client_min_messages = warning; CREATE SCHEMA IF NOT EXISTS lokadb;"
+      "CREATE TABLE IF NOT EXISTS lokadb.migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT "
+      "now())");
+}
+
+void install_cloud(Connection& db, const Flags& flags) {
+  const std::string part = "cloud/";
+  begin_install(db);
+  refuse_newer(db, part);
+  db.run("CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA public");
+  install(db, part);
+  std::string type = flags.get("tenant-type"), setting = flags.get("setting");
+  if (!type.empty() || !setting.empty())
+    db.query("SELECT lokadb.set_tenant_type(coalesce($1, lokadb.tenant_type()), $2)",
+             {type.empty() ? Value() : Value(type), setting.empty() ? Value() : Value(setting)});
+  db.query("SELECT lokadb.make_refs_triggers(tbl) FROM lokadb.tables");
+}
+
+constexpr FlagSpec kFlags[] = {
+    {"db", "CLOUD", "the cloud database: schema lokadb, its functions, extension postgres_fdw"},
+    {"control-plane", "CP", "the control plane: where the logins for organizations' databases are kept"},
+    {"tenant-type", "TYPE",
+     "type of tenant columns: bigint (int, too), uuid or text; else that of the first table added"},
+    {"setting", "NAME", "setting that names the organization (lokadb.tenant)"},
+};
+
+void install_control_plane(const std::string& conninfo) {
+  Connection db(conninfo, "lokadb init");
+  in_transaction(db, [&] {
+    begin_install(db);
+    if (!db.value("SELECT to_regclass('lokadb.organizations')").empty())
+      throw Failure{"database " + db.database() + " is a cloud database: the control plane needs one of its own"};
+    refuse_newer(db, "control/");
+    install(db, "control/");
+  });
+  std::printf("the control plane is up to date in database %s\n", db.database().c_str());
+}
+
+int run(const Flags& flags) {
+  if (flags.has("control-plane")) install_control_plane(flags.get("control-plane"));
+  if (flags.has("control-plane") && !flags.has("db")) return 0;
+  if (!flags.has("db")) throw Failure{"-db or -control-plane is missing", kUsage};
+  Connection db(flags.get("db"), "lokadb init");
+  if (db.version() < 150000) throw Failure{"the cloud must be PostgreSQL 15 or newer"};
+  in_transaction(db, [&] { install_cloud(db, flags); });
+  std::printf("schema lokadb is up to date in database %s\n", db.database().c_str());
+  return 0;
+}
+
+}  // namespace
+
+const Command kInit{"init", "Installs or upgrades LokaDB's schema", "", kFlags, run};
+
+}  // namespace lokadb::cli

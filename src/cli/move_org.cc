@@ -1,0 +1,187 @@
+// lokadb move-org: an organization goes to a database of its own, or comes home.
+//
+// Until the swap, one transaction in the cloud, everything can be taken back; the journal (lokadb.organizations.step)
+// lets a move that was cut off be begun again or undone.
+#include "cli/move_org.h"
+
+#include <cstdio>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/copy_tables.h"
+#include "cli/credentials.h"
+#include "cli/organization.h"
+#include "cli/pause.h"
+
+namespace lokadb::cli {
+
+namespace {
+
+constexpr int kSwapTries = 30;
+
+constexpr FlagSpec kFlags[] = {
+    kDbFlag,
+    {"org", "N", "the organization", true},
+    {"to", "ORGDB",
+     "its database: host and port as the proxy and the foreign server dial them; the role may create there"},
+    {"back", "", "comes home; -to is then only needed if the way there has changed"},
+    {"undo", "", "takes a move back that was cut off before its end"},
+    {"control-plane", "CP", "connection string of the control plane, which has the credentials"},
+    {"key", "FILE", "its key file"},
+    {"proxy-config", "INI", "configuration of the proxy: if it has the direct role, the profile becomes fdw+direct"},
+    {"profile", "P", "fdw, fdw+direct or direct"},
+    {"jobs", "N", "tables copied at a time (4)"},
+    {"timeout", "DURATION", "how long to wait for its open transactions (60s)"},
+    kDryRunFlag,
+};
+
+// Only one move of an organization at a time; the lock goes with the session.
+void lock_move(Connection& cloud, const std::string& org) {
+  if (cloud.value("SELECT pg_try_advisory_lock(hashtextextended('lokadb.move:' || $1, 0))", {org}) != "t")
+    throw Failure{"organization " + org + " is being moved by somebody else"};
+}
+
+// The swap waits shortly for its locks and is tried again: others queue behind it meanwhile.
+template <class Swap>
+void retry_swap(Connection& cloud, Swap&& swap) {
+  for (int i = 1;; ++i) {
+    try {
+      return in_transaction(cloud, swap);
+    } catch (const Failure& failure) {
+      if ((failure.state != "40P01" && failure.state != "55P03") || i == kSwapTries) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+  }
+}
+
+std::string profile_for(const Flags& flags, const std::string& org) {
+  std::string profile = flags.get("profile");
+  if (!profile.empty() && profile != "fdw" && profile != "fdw+direct" && profile != "direct")
+    throw Failure{"there is no profile " + profile + ": fdw, fdw+direct or direct", kUsage};
+  bool has_direct = false;
+  if (flags.has("control-plane") && flags.has("key")) {
+    try {
+      stored_login(flags, org, "direct");
+      has_direct = true;
+    } catch (const Failure&) {
+    }
+  }
+  if (profile.empty()) return has_direct ? "fdw+direct" : "fdw";
+  if (profile != "fdw" && !has_direct)
+    throw Failure{"profile " + profile + " needs the direct credentials of organization " + org +
+                  " in the control plane"};
+  return profile;
+}
+
+void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
+  if (!flags.has("to")) throw Failure{"-to is missing", kUsage};
+  Connection target(flags.get("to"), "lokadb move-org");
+  Login login = stored_login(flags, org, "fdw");
+  std::string profile = profile_for(flags, org);
+  Target place(cloud, target, org, login);
+  place.check();
+  if (flags.has("dry-run")) {
+    std::printf("dry run: organization %s can be moved to %s (profile %s)\n", org.c_str(), place.name().c_str(),
+                profile.c_str());
+    return;
+  }
+  place.clear_leftovers();
+  cloud.query("SELECT lokadb.move_begin($1, $2, $3)", {org, place.database_id(), place.where()});
+  try {
+    place.make_tables();
+    Pause held(cloud, org, true, flags.seconds("timeout", 60));
+    Copier copier(flags.get("db"), flags.get("to"), org, std::max(1, std::atoi(flags.get("jobs", "4").c_str())));
+    std::string sums = copier.to_organization(cloud, [&] { place.make_constraints(); });
+    in_transaction(cloud, [&] {
+      cloud.query("SELECT lokadb.make_server($1, $2, $3, $4, $5, $6)",
+                  {org, target.host(), target.port(), target.database(), login.user, login.password});
+    });
+    retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_out($1, $2, $3::jsonb)", {org, profile, sums}); });
+    std::printf("organization %s: %s rows moved to %s, profile %s, paused for %.2f s\n", org.c_str(),
+                copier.rows().c_str(), place.name().c_str(), profile.c_str(), held.seconds_held());
+  } catch (const Failure& failure) {
+    std::string after = undo_move(flags.get("db"), org, &place);
+    throw Failure{failure.text + "; " + after, failure.status, failure.state};
+  }
+  analyze_parts(cloud, org);
+}
+
+void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
+  Rows where = cloud.query("SELECT connection, server FROM lokadb.organizations WHERE org = $1", {org});
+  if (where.size() == 0 || where.is_null(0, 1)) throw Failure{"organization " + org + " is at home already"};
+  std::string to = flags.get("to", where.get(0, 0));
+  Connection target(to, "lokadb move-org");
+  Target place(cloud, target, org, {});
+  place.check_label();
+  if (flags.has("dry-run")) {
+    std::printf("dry run: organization %s can come home from %s\n", org.c_str(), place.name().c_str());
+    return;
+  }
+  Pause held(cloud, org, true, flags.seconds("timeout", 60));
+  place.stop_writers();
+  try {
+    cloud.query("SELECT lokadb.make_staging($1)", {org});
+    Copier copier(flags.get("db"), to, org, std::max(1, std::atoi(flags.get("jobs", "4").c_str())));
+    std::string sums = copier.to_cloud(cloud);
+    retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums}); });
+    std::printf("organization %s: %s rows came home from %s, paused for %.2f s\n", org.c_str(), copier.rows().c_str(),
+                place.name().c_str(), held.seconds_held());
+  } catch (const Failure& failure) {
+    std::string after = undo_return(flags.get("db"), org, place);
+    throw Failure{failure.text + "; " + after, failure.status, failure.state};
+  }
+  place.remove_label();
+}
+
+int run(const Flags& flags) {
+  Connection cloud(flags.get("db"), "lokadb move-org");
+  std::string org = canonical_org(cloud, flags.get("org"));
+  lock_move(cloud, org);
+  if (flags.has("undo")) {
+    std::printf("%s\n", undo_move(flags.get("db"), org, nullptr).c_str());
+    return 0;
+  }
+  flags.has("back") ? move_back(flags, cloud, org) : move_out(flags, cloud, org);
+  return 0;
+}
+
+}  // namespace
+
+std::string undo_move(const std::string& db, const std::string& org, Target* place) {
+  try {
+    Connection cloud(db, "lokadb move-org");
+    // The swap may have been committed though its answer was lost.
+    if (!cloud.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL", {org}).empty())
+      return "organization " + org + " HAS moved: the swap was committed";
+    in_transaction(cloud, [&] { cloud.query("SELECT lokadb.move_undo($1)", {org}); });
+    if (place != nullptr) place->drop_tables();
+    return "organization " + org + " is at home as before";
+  } catch (const Failure& failure) {
+    return "organization " + org + " is at home as before, but what was begun could not be cleared away (" +
+           failure.text + "): run lokadb move-org -undo when both databases answer";
+  }
+}
+
+std::string undo_return(const std::string& db, const std::string& org, Target& place) {
+  try {
+    Connection cloud(db, "lokadb move-org");
+    if (cloud.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL", {org}).empty())
+      return "organization " + org + " HAS come home: the swap was committed";
+    cloud.query("SELECT lokadb.drop_staging($1)", {org});
+    place.allow_writers();
+    return "organization " + org + " is in its own database as before";
+  } catch (const Failure& failure) {
+    return "organization " + org + " is in its own database as before, but may not be written there (" + failure.text +
+           "): run lokadb move-org -back again when both databases answer";
+  }
+}
+
+void analyze_parts(Connection& cloud, const std::string& org) {
+  Rows parts = cloud.query(
+      "SELECT format('%I.%I', lokadb.part_name($1), n.rel) FROM lokadb.tables t, lokadb.name_of(t.tbl) n", {org});
+  for (int i = 0; i < parts.size(); ++i) cloud.run("ANALYZE " + parts.get(i, 0));
+}
+
+const Command kMoveOrg{"move-org", "Moves an organization to a database of its own, or home", "", kFlags, run};
+
+}  // namespace lokadb::cli

@@ -1,0 +1,18 @@
+#include "cli/organization.h"
+
+namespace lokadb::cli {
+
+std::string canonical_org(Connection& db, const std::string& org) {
+  if (db.value("SELECT to_regnamespace('lokadb')").empty())
+    throw Failure{"database " + db.database() + " has no schema lokadb: run lokadb init -db first"};
+  try {
+    return db.value("SELECT lokadb.canonical($1)", {org});
+  } catch (const Failure& failure) {
+    if (failure.state != "22P02") throw;
+    throw Failure{"'" + org + "' is not an organization: tenants are of type " +
+                      db.value("SELECT lokadb.tenant_type()") + ", written as PostgreSQL writes them",
+                  kRefused, "22P02"};
+  }
+}
+
+}  // namespace lokadb::cli
