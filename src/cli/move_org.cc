@@ -12,6 +12,7 @@
 #include "cli/credentials.h"
 #include "cli/organization.h"
 #include "cli/pause.h"
+#include "cli/proxy_config.h"
 
 namespace lokadb::cli {
 
@@ -54,11 +55,21 @@ void retry_swap(Connection& cloud, Swap&& swap) {
   }
 }
 
+// What comes after the swap cannot undo the move any more.
+template <class Work>
+void afterwards(const char* what, Work&& work) {
+  try {
+    work();
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "lokadb: that is done, but %s: %s\n", what, failure.text.c_str());
+  }
+}
+
 std::string profile_for(const Flags& flags, const std::string& org) {
   std::string profile = flags.get("profile");
   if (!profile.empty() && profile != "fdw" && profile != "fdw+direct" && profile != "direct")
     throw Failure{"there is no profile " + profile + ": fdw, fdw+direct or direct", kUsage};
-  bool has_direct = false;
+  bool has_direct = flags.has("proxy-config") && has_direct_role(flags.get("proxy-config"), org);
   if (flags.has("control-plane") && flags.has("key")) {
     try {
       stored_login(flags, org, "direct");
@@ -69,7 +80,7 @@ std::string profile_for(const Flags& flags, const std::string& org) {
   if (profile.empty()) return has_direct ? "fdw+direct" : "fdw";
   if (profile != "fdw" && !has_direct)
     throw Failure{"profile " + profile + " needs the direct credentials of organization " + org +
-                  " in the control plane"};
+                  ", in the control plane or the proxy's configuration"};
   return profile;
 }
 
@@ -103,7 +114,7 @@ void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
     std::string after = undo_move(flags.get("db"), org, &place);
     throw Failure{failure.text + "; " + after, failure.status, failure.state};
   }
-  analyze_parts(cloud, org);
+  afterwards("the foreign tables could not be analyzed", [&] { analyze_parts(cloud, org); });
 }
 
 void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
@@ -130,7 +141,7 @@ void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
     std::string after = undo_return(flags.get("db"), org, place);
     throw Failure{failure.text + "; " + after, failure.status, failure.state};
   }
-  place.remove_label();
+  afterwards("its label there could not be removed", [&] { place.remove_label(); });
 }
 
 int run(const Flags& flags) {

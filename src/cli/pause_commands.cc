@@ -54,16 +54,17 @@ constexpr FlagSpec kPauseFlags[] = {
 };
 
 int pause(const Flags& flags) {
+  double seconds = flags.seconds("for", 0), timeout = flags.seconds("timeout", 60);
   Connection db(flags.get("db"), "lokadb pause");
   std::string org = canonical_org(db, flags.get("org"));
   struct sigaction action {};
   action.sa_handler = ask_stop;  // without SA_RESTART: waits end
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  Pause held(db, org, false, flags.seconds("timeout", 60));
+  Pause held(db, org, false, timeout);
   std::fprintf(stderr, "organization %s is paused\n", org.c_str());
   if (!flags.rest().empty()) return run_command(flags.rest());
-  hold(db, flags.seconds("for", 0));
+  hold(db, seconds);
   return 0;
 }
 

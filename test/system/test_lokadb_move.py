@@ -1,0 +1,297 @@
+"""lokadb move-org there and back, whatever happens on the way."""
+
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+import harness
+import lokadb_app
+from lokadb_app import TABLES, App, launch, lokadb
+
+ALL = "select '%s', count(*) from %s"
+
+
+@pytest.fixture
+def app(cluster):
+    a = App(cluster, "shop%d" % random.randrange(10**9))
+    yield a
+    a.drop()
+
+
+def sums(app, database):
+    return [app.cluster.sql(ALL % (t, t), database).rows for t in TABLES]
+
+
+def place(app, org):
+    """Where the organization's rows are: "home" or "away", and never both or neither."""
+    server = app.sql("select server from lokadb.organizations where org = '%s'" % org).rows
+    is_away = bool(server and server[0][0])
+    local = sum(int(app.value(t, org)) for t in TABLES)
+    assert (local == 0) == is_away, "%d rows at home, server %r" % (local, server)
+    return "away" if is_away else "home"
+
+
+def local_count(self, table, org):
+    return self.sql("select count(*) from %s__local where organization_id = %s" % (table, org)).value
+
+
+App.value = local_count
+
+
+def test_there_and_back(app):
+    before, others = app.content(1), [app.content(o) for o in (2, 3, 4)]
+    refs = app.sql("select count(*), sum(id) from documents__refs").rows
+    app.add_database(1)
+    assert "rows moved" in app.move(1)
+    assert place(app, 1) == "away"
+    assert app.content(1) == before
+    assert [app.content(o) for o in (2, 3, 4)] == others
+    assert app.sql("select profile from lokadb.organizations").value == "fdw"
+    away = int(app.sql("select generation from lokadb.organizations").value)
+    assert "came home" in app.back(1)
+    assert place(app, 1) == "home"
+    assert app.content(1) == before
+    assert [app.content(o) for o in (2, 3, 4)] == others
+    assert app.sql("select count(*), sum(id) from documents__refs").rows == refs
+    assert int(app.sql("select generation from lokadb.organizations").value) > away
+    assert app.sql("select count(*) from pg_foreign_server").value == "0"
+    # And once more, over what was left there.
+    app.move(1)
+    assert app.content(1) == before
+
+
+def test_the_roles_there_have_dml_and_nothing_else(app):
+    app.add_database(1)
+    app.move(1)
+    name = app.databases[0]
+    for role in ("customers_app", "customers_fdw"):
+        rights = app.far.sql(
+            "select string_agg(privilege_type, ' ' order by privilege_type) from information_schema.role_table_grants"
+            " where grantee = '%s' and table_name = 'documents'" % role, name).value
+        assert rights == "DELETE INSERT SELECT UPDATE"
+        flags = "rolsuper or rolcreaterole or rolcreatedb or rolbypassrls or rolreplication"
+        assert app.far.sql("select %s from pg_roles where rolname = '%s'" % (flags, role), name).value == "f"
+    label = app.far.sql("select obj_description('documents'::regclass)", name).value
+    assert label.startswith("lokadb: organization 1 database ")
+
+
+STATEMENTS = [
+    "select count(*), sum(price), max(title) from documents",
+    "select id, title, words from documents where organization_id = 1 order by id limit 5",
+    "select title from documents where id = 4",
+    "insert into documents (organization_id, title, price) values (1, 'new', 3), (1, 'newer', 4) returning organization_id, title, words, state",
+    "insert into messages (organization_id, conversation_id, body) select 1, id, 'hi' from conversations where organization_id = 1 order by subject limit 2 returning body",
+    "update documents set title = title || '!' where id in (4, 8) returning id, title, words",
+    "update documents set organization_id = 1, body = 'same' where id = 12",
+    "delete from messages where id in (select m.id from messages m order by m.id limit 3) returning body",
+    "with d as (delete from documents where id = 16 returning id) select * from d",
+    "select u.email, count(d.id) from users u join documents d on d.organization_id = u.organization_id group by u.email order by 1",
+    "select c.name, count(*) from organizations c join documents d on d.organization_id = c.id group by c.name",
+    "select title, row_number() over (order by price desc) from documents order by price desc limit 4",
+    "select * from (select state, avg(price)::numeric(10, 2) a from documents group by state) x order by 1",
+    "insert into users (organization_id, email) values (1, 'u4@x') on conflict do nothing",
+    "insert into users (organization_id, email) values (1, 'u4@x')",
+    "insert into documents (id, organization_id, title) values (1, 1, 'taken by another')",
+    "insert into documents (id, organization_id, title) values (4, 1, 'taken')",
+    "insert into documents (organization_id, title, price) values (1, 'x', -1)",
+    "insert into invoices (organization_id, currency) values (1, 'XXX')",
+    "insert into messages (conversation_id, body) values (md5('2')::uuid, 'of another organization')",
+    "insert into messages (organization_id, conversation_id, body) values (1, gen_random_uuid(), 'no parent')",
+    "update documents set id = 999999 where id = 4",
+    "update documents set organization_id = 2 where id = 4",
+    "insert into documents (organization_id, title) values (2, 'not mine')",
+    "delete from conversations where subject = 'c4'",
+    "select count(*) from messages",
+    "select tags, data ->> 'n' from documents where data @> jsonb_build_object('n', 20)",
+    "select exists (select from documents where title like 'doc 1%'), (select min(id) from users)",
+    "truncate documents",
+]
+
+
+def outcome(connection, sql):
+    answer = connection.ask(lokadb_app.wire.query(sql))
+    return answer.codes or (answer.rows, answer.tags)
+
+
+def test_the_application_sees_no_difference(app, cluster):
+    """The same statements on an organization that has moved and on a copy of the database where it has not."""
+    other = App(cluster, app.name + "_same")
+    try:
+        app.add_database(1)
+        app.move(1)
+        with app.connect(tenant=1) as moved, other.connect(tenant=1) as unmoved:
+            for sql in STATEMENTS:
+                assert outcome(moved, sql) == outcome(unmoved, sql), sql
+            for c in (moved, unmoved):
+                c.query("begin; savepoint a; insert into documents (organization_id, title) values (1, 'gone'); rollback to a; commit")
+        assert [t[0][2] for t in app.content(1)] == [t[0][2] for t in other.content(1)]
+        with app.connect(user="reader") as reader:
+            assert outcome(reader, "delete from documents") == ["42501"]
+            assert outcome(reader, "select * from documents__refs") == ["42501"]
+            assert outcome(reader, "select * from lokadb_o1.documents") == ["42501"]
+            assert outcome(reader, "select umoptions from pg_user_mappings where umoptions is not null") == ([], ["SELECT 0"])
+        assert outcome(app.connect(tenant=2), "select count(*) from documents where id = 4") == ([("0",)], ["SELECT 1"])
+        assert outcome(app.cluster.connect(user="postgres", database=app.name), "delete from organizations where id = 1") == ["23503"]
+    finally:
+        other.drop()
+
+
+# ------------------------------------------------------------------ what goes wrong
+
+
+def refusal(app, *more, **kw):
+    before = app.content(1)
+    text = app.move(1, *more, status=1, **kw)
+    assert app.content(1) == before and place(app, 1) == "home"
+    return text
+
+
+def test_targets_that_cannot_be(app):
+    to = app.add_database(1)
+    assert "the cloud database itself" in refusal(app, to=app.db)
+    name = app.databases[0]
+    app.far.sql("create table documents (id int)", name)
+    assert "has a table public.documents already" in refusal(app)
+    app.far.sql("comment on table documents is 'lokadb: organization 7 database 1'", name)
+    assert "labelled for another organization" in refusal(app)
+    app.far.sql("drop table documents", name)
+    app.far.sql("create database latin template template0 encoding 'LATIN1'", "postgres")
+    try:
+        assert "encoding is LATIN1" in refusal(app, to=app.conninfo("latin"))
+    finally:
+        app.far.sql("drop database latin with (force)", "postgres")
+    assert "does not exist" in refusal(app, to=app.conninfo("nowhere"))
+    assert "can be moved" in app.move(1, "-dry-run", to=to)
+    assert app.sql("select count(*) from lokadb.organizations").value == "0"
+
+
+@pytest.mark.parametrize("org", [" 2", "+2", "x", "", "*", "02"])
+def test_what_is_not_an_organization(app, org):
+    assert "is not an organization" in app.move(org, status=1, to=app.db)
+
+
+def test_credentials_that_are_missing_or_wrong(app):
+    app.add_database(1)
+    assert "no fdw credentials of organization 2" in app.move(2, status=1, to=app.conninfo(app.databases[0]))
+    other = app.folder / "other"
+    lokadb("keygen", "-key", other)
+    text = lokadb("move-org", "-db", app.db, "-org", 1, "-to", app.conninfo(app.databases[0]), "-control-plane", app.control,
+                  "-key", other, status=1)
+    assert "another key file" in text
+    assert "at home already" in app.back(1, status=1)
+    lokadb("org-credentials", *app.secrets, "-org", 99, "-kind", "fdw", "-user", "customers_fdw", answer="fdw-pw\n")
+    assert "has no row" in app.move(99, status=1, to=app.conninfo(app.databases[0]))
+    assert place(app, 1) == "home"
+
+
+def test_the_profile_follows_from_what_the_proxy_has(app):
+    app.add_database(1)
+    ini = app.folder / "proxy.ini"
+    ini.write_text("[databases]\n[customers_app]\nuser = customers_app\n")
+    assert "profile fdw)" in app.move(1, "-proxy-config", ini, "-dry-run")
+    assert "needs the direct credentials" in app.move(1, "-profile", "fdw+direct", status=1)
+    ini.write_text("[databases]\n[customers_app]\nuser = customers_app\npassword = x\n")
+    assert "profile fdw+direct)" in app.move(1, "-proxy-config", ini, "-dry-run")
+    ini.write_text("[customers_app]\n1 = host=a user=b\n")
+    assert "profile fdw+direct)" in app.move(1, "-proxy-config", ini, "-dry-run")
+    assert "profile fdw)" in app.move(1, "-proxy-config", ini, "-profile", "fdw", "-dry-run")
+    app.move(1, "-proxy-config", "/nowhere", status=1)
+
+
+def test_only_one_move_at_a_time(app):
+    app.add_database(1)
+    with app.cluster.connect(user="postgres", database=app.name) as c:
+        c.query("select pg_advisory_lock(hashtextextended('lokadb.move:1', 0))")
+        assert "moved by somebody else" in app.move(1, status=1)
+
+
+def test_rows_written_past_the_pause_stop_the_swap(app):
+    """A client that does not go through the gate writes while the rows are copied."""
+    app.add_database(1)
+    stop, done = threading.Event(), []
+
+    def write():
+        with app.connect(tenant=1) as c:
+            while not stop.is_set():
+                c.ask(lokadb_app.wire.query("insert into documents (organization_id, title) values (1, 'late')"))
+                done.append(1)
+                time.sleep(0.005)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    harness.eventually(lambda: done, 5, "the writer writes")
+    process = launch("move-org", "-db", app.db, "-org", 1, "-to", app.conninfo(app.databases[0]), *app.secrets)
+    out, err = process.communicate(timeout=60)
+    stop.set()
+    writer.join()
+    # Either it was noticed, or no row came in between: none may be lost.
+    assert process.returncode in (0, 1), err
+    assert app.sql("select count(*) from documents where organization_id = 1 and title = 'late'").value == str(len(done))
+    place(app, 1)
+
+
+def test_a_mover_killed_at_any_moment_leaves_the_organization_in_one_place(app):
+    before = app.content(1)
+    app.add_database(1)
+    began = time.monotonic()
+    app.move(1)
+    took = time.monotonic() - began
+    app.back(1)
+    rng = random.Random(7)
+    seen = set()
+    for _ in range(20):
+        away = place(app, 1) == "away"
+        arguments = ["-back"] if away else ["-to", app.conninfo(app.databases[0]), *app.secrets]
+        process = launch("move-org", "-db", app.db, "-org", 1, *arguments)
+        time.sleep(rng.uniform(0, took * 1.1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=30)
+        harness.eventually(
+            lambda: app.sql("select count(*) from pg_stat_activity where application_name = 'lokadb move-org'").value == "0",
+            20, "the sessions of the dead mover have ended")
+        seen.add((away, place(app, 1)))
+        assert app.content(1) == before
+    # What was cut off is finished or taken back by running it again.
+    (app.back if place(app, 1) == "away" else app.move)(1)
+    assert app.content(1) == before
+    if place(app, 1) == "away":
+        app.back(1)
+    assert app.content(1) == before and place(app, 1) == "home"
+
+
+@pytest.mark.parametrize("way", ["out", "home"])
+def test_a_mover_that_loses_its_connections(app, way):
+    before = app.content(1)
+    app.add_database(1)
+    if way == "home":
+        app.move(1)
+    rng = random.Random(11)
+    for _ in range(6):
+        where = place(app, 1)
+        arguments = ["-back"] if where == "away" else ["-to", app.conninfo(app.databases[0]), *app.secrets]
+        process = launch("move-org", "-db", app.db, "-org", 1, *arguments)
+        time.sleep(rng.uniform(0.02, 0.4))
+        app.cluster.sql(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'lokadb move-org' and random() < 0.6",
+            "postgres")
+        out, err = process.communicate(timeout=60)
+        assert process.returncode in (0, 1), err
+        assert app.content(1) == before
+        if process.returncode == 1 and "HAS" not in err:
+            assert place(app, 1) == where
+    with app.connect(tenant=1) as c:
+        if place(app, 1) == "away":
+            app.back(1)
+        c.query("insert into documents (organization_id, title) values (1, 'still writable')")
+
+
+def test_undo_of_a_move_that_was_cut_off(app):
+    app.add_database(1)
+    app.sql("select lokadb.move_begin('1', 'x', 'y')")
+    assert app.sql("select profile from lokadb.organizations").value == "moving"
+    assert "at home as before" in lokadb("move-org", "-db", app.db, "-org", 1, "-undo")
+    assert app.sql("select profile, step from lokadb.organizations").rows == [("local", None)]
+    app.move(1)
