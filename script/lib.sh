@@ -15,7 +15,8 @@ packages=(
   libboost-test-dev libc-ares-dev libevent-dev libidn-dev libpq-dev libssl-dev libsystemd-dev
   postgresql-15 postgresql-client-15 postgresql-contrib
   openssl procps
-  python3 python3-asyncpg python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
+  python3 python3-asyncpg python3-django python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
+  ruby ruby-activerecord ruby-pg
 )
 
 say() { printf '== %s\n' "$*"; }
