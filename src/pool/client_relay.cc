@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "pool/client_session.h"
+#include "pool/deallocate.h"
 #include "pool/pooler.h"
 #include "pool/worker.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr std::size_t kMaxNamedParse = 256u << 20;  // held in one piece
 constexpr std::size_t kMaxStatements = 65536;       // of one client
 constexpr std::size_t kMaxOutstanding = 1u << 20;   // requests of one client that are not answered yet
+constexpr std::size_t kMaxDeallocate = 256;         // a longer Query is not looked into
 constexpr std::size_t kMaxNames = 65536;            // portal and statement name of one message
 
 // Whole string up to its zero byte at `at` of what is here of a body; nullopt: its end has not come yet.
@@ -26,6 +28,11 @@ std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
   std::size_t size = static_cast<std::size_t>(static_cast<const std::byte*>(end) - in.data()) - at;
   return as_text(in.subspan(at, size));
 }
+bool begins_with_d(Bytes body) { return !body.empty() && (body[0] == std::byte{'d'} || body[0] == std::byte{'D'}); }
+
+// The SQL of a Query, without its zero byte.
+std::string_view text_of(Bytes body) { return as_text(body).substr(0, as_text(body).find('\0')); }
+
 // Whether the message's fate depends on whether the server is skipping to a Sync.
 bool needs_decision(char type) { return std::string_view("PBDEC").find(type) != std::string_view::npos; }
 }  // namespace
@@ -114,11 +121,61 @@ ClientSession::Outcome ClientSession::forward(Request request, MessageHead head,
 }
 
 ClientSession::Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
-  if (Outcome o = forward(Request::Query, head, in, used); o != Outcome::Done) return o;
   // The first letter is looked at, no more: DEALLOCATE and DISCARD begin with it.
-  if (rewrites_statements() && (as_text(in).substr(kHeaderSize, 1) == "d" || as_text(in).substr(kHeaderSize, 1) == "D"))
-    leg_.server->note_may_forget_names(leg_.server->last_expected());
+  bool may_forget = rewrites_statements() && begins_with_d(in.subspan(kHeaderSize));
+  if (may_forget && head.body <= kMaxDeallocate) {
+    if (in.size() < kHeaderSize + head.body) return Outcome::NeedMore;
+    if (deallocated_here(text_of(in.subspan(kHeaderSize, head.body)))) {
+      used = kHeaderSize + head.body;
+      return Outcome::Done;
+    }
+  }
+  if (Outcome o = forward(Request::Query, head, in, used); o != Outcome::Done) return o;
+  if (may_forget) leg_.server->note_may_forget_names(leg_.server->last_expected());
   return Outcome::Done;
+}
+
+// DEALLOCATE of a statement that was prepared by message. Servers know it under another name and keep it for whoever
+// uses the same text next, so that it is answered here; not in the middle of other answers or in a failed transaction.
+bool ClientSession::deallocated_here(std::string_view sql) {
+  if (is_linked() && (leg_.server->owes_answers() || leg_.server->transaction_status() == 'E')) return false;
+  auto name = deallocated_name(sql);
+  if (!name || !statements_.find(*name)) return false;
+  statements_.remove(*name);
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'C');
+    m->cstring("DEALLOCATE");
+  }
+  write_ready_for_query(out, is_linked() ? leg_.server->transaction_status() : 'I');
+  stream_.send_copy(out.bytes());
+  return true;
+}
+
+// The same in the extended protocol: it is answered by the server, at its place in the pipeline, for an empty statement
+// made for this. False: it is none, or not known.
+bool ClientSession::parse_deallocate(std::string_view sql) {
+  auto name = deallocated_name(sql);
+  StatementPtr statement = name ? statements_.find(*name) : nullptr;
+  if (!statement) return false;
+  ServerConnection& server = *leg_.server;
+  auto undo = std::make_unique<StatementUndo>();
+  undo->client_name = *name;
+  undo->statement = statement;
+  undo->client_removed = true;
+  statements_.remove(*name);
+  server.prepare_throwaway();
+  Expected* expected = server.expect(Request::Parse, true, std::move(undo));
+  server.set_unnamed_owner(id, expected);
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'P');
+    m->cstring("");
+    m->cstring(std::string("DEALLOCATE ") + ServerConnection::kThrowaway);
+    m->u16(0);
+  }
+  server.stream().send_copy(out.bytes());
+  return true;
 }
 
 ClientSession::Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::size_t& used) {
@@ -168,6 +225,12 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
   if (!name) return forward(Request::Parse, head, in, used);  // malformed: the server says so
   if (name->empty()) {
+    if (rewrites_statements() && begins_with_d(in.subspan(kHeaderSize + 1)) && head.body <= kMaxDeallocate) {
+      if (in.size() < total) return Outcome::NeedMore;
+      if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
+      used = total;
+      if (parse_deallocate(text_of(in.subspan(kHeaderSize + 1, head.body - 1)))) return Outcome::Done;
+    }
     if (Outcome o = with_server(); o != Outcome::Done) return o;
     leg_.server->set_unnamed_owner(id, leg_.server->expect(Request::Parse));
     return pass_on(head, in, used);

@@ -152,6 +152,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Outcome with_settled_statements();
   Outcome skip(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_copy_data(MessageHead head, Bytes in, std::size_t& used);
+  bool deallocated_here(std::string_view sql);
+  bool parse_deallocate(std::string_view sql);
   Outcome handle_query(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_parse(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_bind(MessageHead head, Bytes in, std::size_t& used);

@@ -90,6 +90,9 @@ class ServerConnection final : public StreamOwner,
   Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
   void ensure_prepared(const StatementPtr& statement);
+  // An empty statement under this name (SQL), which a DEALLOCATE of the client's takes away again.
+  static constexpr char kThrowaway[] = "pgbouncer_throwaway";
+  void prepare_throwaway();
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
   bool has_prepared(const PreparedStatement& statement) const { return statements_.has(statement); }
   // Gives the client the answers that are given here, and not by the server, as far as no others stand before them.

@@ -109,6 +109,25 @@ void ServerConnection::note_prepared(const StatementPtr& statement) {
   statements_.add(statement);
 }
 
+void ServerConnection::prepare_throwaway() {
+  if (skips_until_sync_) return;
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'C');  // one whose DEALLOCATE was never executed
+    m->u8('S');
+    m->cstring(kThrowaway);
+  }
+  expect(Request::Close, false);
+  {
+    MessageWriter m(out, 'P');
+    m->cstring(kThrowaway);
+    m->cstring("");
+    m->u16(0);
+  }
+  expect(Request::Parse, false);
+  stream_.send_copy(out.bytes());
+}
+
 void ServerConnection::forget_unnamed_of_others(std::uint64_t client_id) {
   if (unnamed_owner_ == client_id) return;
   // Another client's unnamed statement must not run: after this Close the server says that there is none.

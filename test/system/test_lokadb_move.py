@@ -1,7 +1,9 @@
 """lokadb move-org there and back, whatever happens on the way."""
 
 import random
+import shutil
 import signal
+import tempfile
 import threading
 import time
 
@@ -295,3 +297,103 @@ def test_undo_of_a_move_that_was_cut_off(app):
     assert "at home as before" in lokadb("move-org", "-db", app.db, "-org", 1, "-undo")
     assert app.sql("select profile, step from lokadb.organizations").rows == [("local", None)]
     app.move(1)
+
+
+# ------------------------------------------------------------------ other types, odd names
+
+ODD = '''
+create schema "Sales Co";
+create table "Sales Co"."Org's" (id {type} primary key);
+create table "Sales Co"."Big ""Doc""" ("Key" text primary key, "Tenant Id" {type} not null references "Sales Co"."Org's",
+  "a%s" int, "when" timestamptz default now());
+create table "Sales Co".child (id uuid primary key default gen_random_uuid(), "the doc" text not null
+  references "Sales Co"."Big ""Doc""" on delete cascade on update restrict, note text);
+insert into "Sales Co"."Org's" values {orgs};
+insert into "Sales Co"."Big ""Doc""" select o.id || '/' || g, o.id, g from "Sales Co"."Org's" o, generate_series(1, 20) g;
+insert into "Sales Co".child ("the doc", note) select "Key", 'n' || g from "Sales Co"."Big ""Doc""", generate_series(1, 2) g;
+grant usage on schema "Sales Co" to writer; grant select, insert, update, delete on all tables in schema "Sales Co" to writer;
+'''
+KINDS = {
+    "text": ["Müller & Söhne", "it's \"one\""],
+    "uuid": ["11111111-2222-3333-4444-555555555555", "aaaaaaaa-2222-3333-4444-555555555555"],
+    "int": ["7", "-8"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tenants_of_other_types_and_odd_names(app, kind):
+    one, two = KINDS[kind]
+    name = app.name + "_odd"
+    app.cluster.sql("create database " + name, "postgres")
+    app.databases.append(name)
+    quoted = ["'%s'" % v.replace("'", "''") for v in (one, two)]
+    app.cluster.sql(ODD.format(type=kind, orgs=", ".join("(%s)" % v for v in quoted)), name)
+    db = app.conninfo(name)
+    lokadb("init", "-db", db)
+    lokadb("add-table", "-db", db, "-table", '"Sales Co"."Big ""Doc"""', "-tenant", "Tenant Id")
+    lokadb("add-table", "-db", db, "-table", '"Sales Co".child')
+    app.cluster.sql("create database %s_away" % name, "postgres")
+    app.databases.append(name + "_away")
+    lokadb("org-credentials", *app.secrets, "-org", one, "-kind", "fdw", "-user", "customers_fdw", answer="fdw-pw\n")
+
+    def content():
+        with app.connect(database=name) as c:
+            c.query("select set_config('lokadb.tenant', %s, false)" % quoted[0])
+            return c.query('select d."Key", "a%s", note from "Sales Co"."Big ""Doc""" d join "Sales Co".child c'
+                           ' on c."the doc" = d."Key" order by 1, 3').rows
+
+    before = content()
+    assert len(before) == 40
+    arguments = ["move-org", "-db", db, "-org", one]
+    lokadb(*arguments, "-to", app.conninfo(name + "_away"), *app.secrets)
+    assert content() == before
+    with app.connect(database=name) as c:
+        c.query("select set_config('lokadb.tenant', %s, false)" % quoted[0])
+        key = before[0][0].replace("'", "''")
+        taken = c.ask(lokadb_app.wire.query('insert into "Sales Co"."Big ""Doc""" values (\'' + two.replace("'", "''") + "/1', %s, 1)" % quoted[0]))
+        assert taken.codes == ["23505"] and taken.errors[0]["t"] == 'Big "Doc"' and taken.errors[0]["s"] == "Sales Co"
+        moved = c.ask(lokadb_app.wire.query('update "Sales Co"."Big ""Doc""" set "Key" = \'x\' where "Key" = \'' + key + "'"))
+        assert moved.codes == ["0A000"]
+        gone = c.query('delete from "Sales Co"."Big ""Doc""" where "Key" = \'' + key + "' returning 1").rows
+        assert gone == [("1",)]
+    assert len(content()) == 38
+    assert app.cluster.sql('select count(*) from "Sales Co".child__refs', name).value == "78"
+    lokadb(*arguments, "-back")
+    assert len(content()) == 38
+
+
+def test_an_organization_whose_server_is_down_hurts_nobody_else(app):
+    far = harness.Cluster(tempfile.mkdtemp(prefix="lkfar"))
+    far.start()
+    try:
+        app.far = far
+        app.add_database(1)
+        before = app.content(1)
+        process = launch("move-org", "-db", app.db, "-org", 1, "-to", app.conninfo(app.databases[0], far), *app.secrets)
+        time.sleep(0.15)
+        far.process.send_signal(signal.SIGKILL)  # its postmaster; the backends follow
+        far.process.wait()
+        out, err = process.communicate(timeout=60)
+        far.admin = {}
+        if process.returncode == 1:
+            assert app.content(1) == before and place(app, 1) == "home"
+        time.sleep(1)  # its children end
+        far.start()
+        if place(app, 1) == "home":
+            app.move(1)
+        far.stop()
+        with app.connect(tenant=1) as c:
+            assert c.ask(lokadb_app.wire.query("select count(*) from documents")).codes == ["08001"]
+        with app.connect(tenant=2) as c:
+            assert c.value("select count(*) from documents") == "100"
+            c.query("insert into documents (organization_id, title) values (2, 'goes on')")
+        assert app.back(1, status=1)
+        far.start()
+        assert app.content(1) == before
+        app.back(1)
+        assert app.content(1) == before
+    finally:
+        if far.process.poll() is None:
+            far.stop()
+        shutil.rmtree(far.folder, ignore_errors=True)
+        app.databases, app.far = [], app.cluster

@@ -348,6 +348,66 @@ def test_an_unnamed_statement_of_another_client_never_runs(start, skipped):
 NO_SUCH = bind("", "no such")
 
 
+def extended_deallocate(name):
+    return parse("", "DEALLOCATE " + name) + bind("", "") + execute() + sync()
+
+
+@pytest.mark.parametrize("form", [lambda name: query("deallocate " + name + ";"), extended_deallocate], ids=["simple", "extended"])
+def test_sql_deallocate_of_a_statement_prepared_by_message(start, form):
+    """As PDO and psycopg 3 send it."""
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    client, other = proxy.connect(), proxy.connect()
+    for c in (client, other):
+        prepare(c, "s1", "select 1")
+        prepare(c, "S2", "select 2")
+    for name in ("s1", '"S2"'):
+        answer = client.ask(form(name))
+        assert (answer.tags, answer.codes, answer.status) == (["DEALLOCATE"], [], "I")
+        assert client.ask(form(name)).codes == ["26000"]
+    assert client.ask(bind("", "s1") + execute() + sync()).codes == ["26000"]
+    assert (run(other, "s1"), run(other, "S2")) == ("1", "2")
+    prepare(client, "s1", "select 3")
+    assert run(client, "s1") == "3"
+    # Inside transactions it takes part in nothing, and a failed one refuses it.
+    client.query("begin")
+    answer = client.ask(form("s1"))
+    assert (answer.tags, answer.status) == (["DEALLOCATE"], "T")
+    assert client.fails("select 1/0")["C"] == "22012"
+    assert client.ask(form("s1")).codes == ["25P02"]
+    client.query("rollback")
+
+
+def test_sql_deallocate_in_a_failed_transaction_keeps_the_statement(start):
+    client = start(pool_mode="transaction", default_pool_size=1).connect()
+    prepare(client, "s1", "select 1")
+    for form in (query("deallocate s1"), extended_deallocate("s1")):
+        client.query("begin")
+        client.fails("select 1/0")
+        assert client.ask(form).codes == ["25P02"]
+        client.query("rollback")
+        assert run(client, "s1") == "1"
+
+
+def test_sql_deallocate_that_is_parsed_and_never_run(start):
+    client = start(pool_mode="transaction", default_pool_size=1).connect()
+    for _ in range(3):
+        prepare(client, "s1", "select 1")
+        assert client.ask(parse("", "deallocate s1") + sync()).kinds == "1Z"
+    prepare(client, "s1", "select 5")
+    assert run(client, "s1") == "5"
+
+
+def test_sql_deallocate_in_pipelines(start):
+    client = start(pool_mode="transaction", default_pool_size=1).connect()
+    prepare(client, "s1", "select 1")
+    client.send(bind("", "s1") + execute() + sync() + extended_deallocate("s1") + parse("s1", "select 2") + bind("", "s1") + execute() + sync())
+    answer = client.ready(3)
+    assert (answer.rows, answer.codes) == ([("1",), ("2",)], [])
+    client.send(query("select 'a'") + query("deallocate s1") + query("select 'b'"))
+    answer = client.ready(3)
+    assert [r for (r,) in answer.rows] == ["a", "b"]
+
+
 def test_errors_call_a_statement_what_the_client_calls_it(start):
     client = start(pool_mode="transaction", default_pool_size=1).connect()
     prepare(client, "mine", "select $1::int")
