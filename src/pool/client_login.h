@@ -1,4 +1,6 @@
 // The first part of a client's life: TLS, start-up packet, who it is, and the welcome. Gone when the session is Idle.
+//
+// Sources: client_login.cc (up to the start-up packet), client_identity.cc (who it is), client_welcome.cc (and in).
 #pragma once
 
 #include <memory>
@@ -9,6 +11,8 @@
 #include "pool/client_session.h"
 
 namespace lokadb {
+
+struct HbaRule;
 
 class ClientLogin final : public Buriable {
  public:
@@ -39,11 +43,21 @@ class ClientLogin final : public Buriable {
   Result<Done> set_parameter(std::string_view name, std::string_view value);
   Result<Done> read_options(std::string_view options);
   void log_attempt() const;
-  void begin_login();
+  void negotiate_protocol();
+  void identify();
   Result<Done> check_limits();
-  bool is_console() const;
   Result<Done> check_console_access();
+  // How the client has to prove who it is: by AuthType, where Hba stands for its method "peer"; the rule that said so.
+  struct Demand {
+    AuthType type;
+    const HbaRule* rule;  // null: auth_type said so; of the configuration in force
+  };
+  Result<Demand> demand() const;
   void begin_auth();
+  void begin_exchange(AuthType type);
+  Result<Done> check_certificate(const HbaRule* rule) const;
+  Result<Done> check_system_user(const HbaRule& rule) const;
+  void finish_without_secret(const Result<Done>& checked);
   void auth_message(Bytes body);
   void auth_result(Result<AuthStep> step, const ByteBuffer& out);
   void remember_keys();
@@ -55,6 +69,7 @@ class ClientLogin final : public Buriable {
   bool is_in_handshake_ = false;
   std::string database_, user_;
   ParameterValues wanted_;
+  ReplicationMode replication_ = ReplicationMode::None;
   bool wants_negotiation_ = false;
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;
