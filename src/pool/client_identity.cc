@@ -23,12 +23,18 @@ Error refusal(std::string text, std::string log = {}) {
 
 void ClientLogin::identify() {
   if (database_.size() > kMaxDatabaseName) return refuse(fatal("database name too long"));
-  if (auto allowed = check_limits(); !allowed) return refuse(allowed.error());
+  if (auto found = find_names(); !found) return refuse(found.error());
+  if (needs_lookup()) return start_lookup();
+  admit_user();
+}
+
+void ClientLogin::admit_user() {
+  if (auto counted = count_in(); !counted) return refuse(counted.error());
   begin_auth();
 }
 
-// Finds database and user and counts the session in, all in one step, so that limits hold.
-Result<Done> ClientLogin::check_limits() {
+// Finds the database, and the user as far as files know him.
+Result<Done> ClientLogin::find_names() {
   Pooler& pooler = session_.pooler;
   const Options& o = pooler.options();
   std::lock_guard guard(pooler.lock);
@@ -43,8 +49,17 @@ Result<Done> ClientLogin::check_limits() {
   bool is_any = o.auth_type == AuthType::Any;
   user_is_known_ = secret != nullptr || is_any || session_.console_by_same_uid;
   if (secret != nullptr) secret_ = *secret;
-  if (database == nullptr || !user_is_known_) return Done{};
+  return Done{};
+}
 
+// Counts and looks at the limits in one step, so that they hold.
+Result<Done> ClientLogin::count_in() {
+  if (!database_is_known_ || !user_is_known_) return Done{};
+  Pooler& pooler = session_.pooler;
+  const Options& o = pooler.options();
+  std::lock_guard guard(pooler.lock);
+  Database* database = session_.database_;
+  bool is_any = o.auth_type == AuthType::Any;
   bool forced = database->config->user.has_value();
   if (is_any && !forced && !database->is_console) {
     log_line(LogLevel::Error, "%s auth_type=any requires forced user", session_.log_name().c_str());

@@ -1,6 +1,7 @@
 // The first part of a client's life: TLS, start-up packet, who it is, and the welcome. Gone when the session is Idle.
 //
-// Sources: client_login.cc (up to the start-up packet), client_identity.cc (who it is), client_welcome.cc (and in).
+// Sources: client_login.cc (up to the start-up packet), client_identity.cc (who it is), client_lookup.cc
+// (auth_query), client_welcome.cc (and in).
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "auth/client_auth.h"
+#include "auth/user_lookup.h"
 #include "pool/client_session.h"
 
 namespace lokadb {
@@ -21,6 +23,9 @@ class ClientLogin final : public Buriable {
   // Handles one packet at the front of `in`; returns its length, 0 if it is not there as a whole yet. May close the
   // session, or end this object's life (the session then is Idle, Welcome or Console).
   std::size_t consume(Bytes in);
+
+  UserLookup& lookup() { return *lookup_; }
+  void lookup_answered();
 
   bool is_in_handshake() const { return is_in_handshake_; }
   bool continue_handshake();  // false: needs more bytes, or failed (session closed)
@@ -45,7 +50,16 @@ class ClientLogin final : public Buriable {
   void log_attempt() const;
   void negotiate_protocol();
   void identify();
-  Result<Done> check_limits();
+  Result<Done> find_names();
+  void admit_user();
+  Result<Done> count_in();
+
+  // The user is not in the auth_file: auth_query (client_lookup.cc).
+  bool needs_lookup() const;
+  const OptionalText& auth_user() const;
+  void start_lookup();
+  Result<Done> enter_lookup_pool();
+
   Result<Done> check_console_access();
   // How the client has to prove who it is: by AuthType, where Hba stands for its method "peer"; the rule that said so.
   struct Demand {
@@ -61,6 +75,7 @@ class ClientLogin final : public Buriable {
   void auth_message(Bytes body);
   void auth_result(Result<AuthStep> step, const ByteBuffer& out);
   void remember_keys();
+  void remember_lookup(Pool& pool) const;
   void logged_in();
   void open_console();
   void open_pool();
@@ -74,6 +89,8 @@ class ClientLogin final : public Buriable {
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;
   bool user_is_known_ = false;
+  bool was_looked_up_ = false;
+  std::unique_ptr<UserLookup> lookup_;
   std::unique_ptr<ClientAuth> auth_;
   std::string secret_;
 };

@@ -57,6 +57,7 @@ void ClientLogin::open_pool() {
     const auto& forced = session.database_->config->user;
     Pool& pool = pooler.pool(*session.database_, forced ? *forced : user_);
     session.pool_ = &pool;
+    if (was_looked_up_ && !forced) remember_lookup(pool);
     ++pool.client_count;
     pool.unused_since = 0;
     welcome = pool.welcome;
@@ -71,6 +72,13 @@ void ClientLogin::open_pool() {
   if (!session.set_state(ClientEvent::MustWait)) return refuse(fatal("illegal state"));
   pooler.launch_if_wanted(*session.pool_, session.worker);
   session.drop_login();
+}
+
+// [lock] held. Logins at the server use what the newest login of the user was checked against.
+void ClientLogin::remember_lookup(Pool& pool) const {
+  if (pool.looked_up_secret != secret_) pool.looked_up_keys.reset();
+  pool.looked_up_secret = secret_;
+  if (auth_ != nullptr && auth_->captured_keys()) pool.looked_up_keys = auth_->captured_keys();
 }
 
 // A key of our own making: the client's, whichever server works for it.
