@@ -216,7 +216,17 @@ void ClientLogin::auth_message(Bytes body) {
   auth_result(std::move(step), out);
 }
 
+// So that the costly derivation is done once, and not for each wrong password.
+void ClientLogin::remember_verifier() {
+  if (session_.user_ == nullptr || !auth_->made_verifier()) return;
+  std::lock_guard guard(session_.pooler.lock);
+  User& user = *session_.user_;
+  user.verifier = auth_->made_verifier();
+  user.verifier_secret = secret_;
+}
+
 void ClientLogin::auth_result(Result<AuthStep> step, const ByteBuffer& out) {
+  remember_verifier();
   session_.stream().send_copy(out.bytes());
   if (!step) return refuse(step.error());
   if (*step == AuthStep::Done) logged_in();
@@ -231,10 +241,6 @@ void ClientLogin::remember_keys() {
   if (auth_->captured_keys()) {
     user.scram_keys = auth_->captured_keys();
     user.scram_keys_secret = secret_;
-  }
-  if (auth_->made_verifier()) {
-    user.verifier = auth_->made_verifier();
-    user.verifier_secret = secret_;
   }
 }
 

@@ -74,6 +74,7 @@ class ClientLogin final : public Buriable {
   void finish_without_secret(const Result<Done>& checked);
   void auth_message(Bytes body);
   void auth_result(Result<AuthStep> step, const ByteBuffer& out);
+  void remember_verifier();
   void remember_keys();
   void remember_lookup(Pool& pool) const;
   void logged_in();
