@@ -52,8 +52,7 @@ void Lifecycle::shut_down(ShutdownMode mode) {
     pooler_.pause_mode = PauseMode::Paused;
     close_idle_servers(nullptr);
     pooler_.for_each_client([](ClientSession& c) {
-      if (c.state() == ClientState::Waiting || c.state() == ClientState::Welcome)
-        c.close(fatal("server shutting down"));
+      if (c.waits_for_server() || c.state() == ClientState::Welcome) c.close(fatal("server shutting down"));
     });
   }
   check_alone();

@@ -40,6 +40,8 @@ std::string_view client_word(ClientSession& c, bool as_socket) {
     case ClientState::Startup:
     case ClientState::Login:
       return "cl_login";
+    case ClientState::UserWanted:
+    case ClientState::UserAsked:
     case ClientState::Welcome:
     case ClientState::Waiting:
       return as_socket ? "cl_waiting" : "waiting";

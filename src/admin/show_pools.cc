@@ -30,7 +30,7 @@ std::map<const Pool*, PoolCounts> count_all(Pooler& pooler) {
   pooler.for_each_client([&](ClientSession& c) {
     if (c.pool() == nullptr || c.state() == ClientState::Login) return;
     PoolCounts& n = counts[c.pool()];
-    bool waits = c.state() == ClientState::Waiting || c.state() == ClientState::Welcome;
+    bool waits = c.waits_for_server() || c.state() == ClientState::Welcome;
     ++(waits ? n.cl_waiting : n.cl_active);
     if (waits && c.wait_started != 0) n.oldest_wait = std::max(n.oldest_wait, now - c.wait_started);
   });

@@ -32,8 +32,9 @@ std::string random_text(std::size_t n) {
   return s;
 }
 
-// The same for every login of a name in this process, so that probing shows no difference to a real user.
-std::string mock_salt(std::string_view user) {
+// For secrets without a salt of their own: made up and plain ones alike. The same for every login of a name in this
+// process, so that probing does not tell them apart.
+std::string salt_for(std::string_view user) {
   static const std::string key = random_text(32);
   std::array<unsigned char, EVP_MAX_MD_SIZE> mac;
   unsigned size = 0;
@@ -45,7 +46,7 @@ std::string mock_salt(std::string_view user) {
 ScramVerifier mock_verifier(std::string_view user, int iterations) {
   ScramVerifier v;
   v.iterations = static_cast<std::uint32_t>(iterations);
-  v.salt = mock_salt(user);
+  v.salt = salt_for(user);
   random_bytes(v.stored_key);
   random_bytes(v.server_key);
   return v;
@@ -150,7 +151,7 @@ ScramVerifier ClientAuth::verifier_for_exchange() {
     if (auto verifier = parse_scram_verifier(secret_)) return *verifier;
   } else if (kind_ == SecretKind::Plain) {
     if (known_verifier_) return *known_verifier_;
-    made_ = make_scram_verifier(secret_, random_text(16), static_cast<std::uint32_t>(iterations_));
+    made_ = make_scram_verifier(secret_, salt_for(user_), static_cast<std::uint32_t>(iterations_));
     return *made_;
   }
   is_mock_ = true;
@@ -175,6 +176,8 @@ Result<AuthStep> ClientAuth::sasl_first(Bytes body, ByteBuffer& out) {
 
 Result<AuthStep> ClientAuth::sasl_final(Bytes body, ByteBuffer& out) {
   auto answer = scram_->final(as_text(body));
+  // What is malformed is told to everybody; for the rest all failures look the same.
+  if (!answer && answer.error().state != sqlstate::kInvalidPassword) return answer.error();
   if (kind_ == SecretKind::Md5) return bad_sasl("SCRAM authentication failed: user has MD5 secret");
   if (is_mock_) return bad_sasl();
   if (!answer) return answer.error();

@@ -14,7 +14,10 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace lokadb {
 
@@ -44,12 +47,21 @@ constexpr Facility kFacilities[] = {
     {"local4", LOG_LOCAL4}, {"local5", LOG_LOCAL5},     {"local6", LOG_LOCAL6}, {"local7", LOG_LOCAL7},
 };
 
+constexpr std::size_t kMostEarlyLines = 1000;
+
+struct EarlyLine {
+  LogLevel level;
+  std::string prefix, line;
+};
+
 struct Sink {
   std::mutex mutex;
   LogTargets targets;
   int file_fd = -1;
   bool syslog_open = false;
   bool journal = false;  // standard error goes to the systemd journal: its prefix, no time
+  bool is_configured = false;
+  std::vector<EarlyLine> early;  // said before anybody knew of a log file
 };
 Sink& sink() {
   static Sink* s = new Sink;  // never destroyed: other threads may log while the process exits
@@ -112,6 +124,19 @@ void emit(LogLevel level, const char* format, va_list args) {
       write_all(STDERR_FILENO, prefix, prefix_size, line);
   }
   if (s.syslog_open && level <= LogLevel::Log) syslog(spec.syslog_priority, "%s", message);
+  if (!s.is_configured && s.early.size() < kMostEarlyLines)
+    s.early.push_back({level, std::string(prefix, prefix_size), std::move(line)});
+}
+
+// What was said about the configuration file while it was read belongs into the log that it names.
+void write_early_lines(Sink& s) {
+  for (const EarlyLine& e : s.early) {
+    if (s.file_fd >= 0) write_all(s.file_fd, e.prefix.data(), e.prefix.size(), e.line);
+    if (s.syslog_open && e.level <= LogLevel::Log)
+      syslog(kLevels[static_cast<int>(e.level)].syslog_priority, "%s", e.line.c_str());
+  }
+  s.early.clear();
+  s.is_configured = true;
 }
 
 }  // namespace
@@ -132,6 +157,7 @@ std::string log_configure(const LogTargets& targets) {
   // openlog keeps the pointer, so it gets our own long-lived copy.
   if (s.syslog_open) openlog(s.targets.syslog_ident.c_str(), LOG_PID, facility_of(targets.syslog_facility));
   s.journal = stderr_is_journal();
+  if (!s.is_configured) write_early_lines(s);
   return {};
 }
 

@@ -187,6 +187,8 @@ struct Userlist {
   }
 };
 
+struct HbaRules;  // config/hba.h
+
 struct Config {
   std::string path;  // of the file it came from
   Options options;
@@ -195,16 +197,17 @@ struct Config {
   std::map<std::string, UserConfig, std::less<>> users;
   std::map<int, PeerConfig> peers;
   std::shared_ptr<const Userlist> userlist;  // never null
+  std::shared_ptr<const HbaRules> hba;       // never null; without rules unless auth_type is hba
 
   bool is_admin(std::string_view user) const;  // in admin_users
   bool is_stats(std::string_view user) const;  // in stats_users
 };
 using ConfigPtr = std::shared_ptr<const Config>;
 
-// Reads the file (and what it includes, and the auth_file) into a new snapshot. `previous` is the one in force,
-// or null at start: from it come the options a reload must not change (rows marked "at start") and those that
-// have no default and are missing now. On a fault the lines PgBouncer would log have been logged, and the error's
-// text says which; nothing of `previous` is changed. Main thread; blocks on files.
+// Reads the file (and what it includes, the auth_file, and for auth_type=hba its files) into a new snapshot. `previous`
+// is the one in force, or null at start: from it come the options a reload must not change (rows marked "at start") and
+// those that have no default and are missing now. On a fault the lines PgBouncer would log have been logged, and the
+// error's text says which; nothing of `previous` is changed. Main thread; blocks on files.
 Result<ConfigPtr> load_config(const std::string& path, const ConfigPtr& previous);
 
 // A copy of `config` with one option of [pgbouncer] set, as the console's SET does. A key that only counts at start

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "config/file.h"
+#include "config/hba.h"
 #include "config/options.h"
 #include "config/parse.h"
 #include "config/userlist.h"
@@ -34,6 +35,36 @@ void refresh_userlist(Config& config) {
     config.userlist = std::make_shared<const Userlist>(std::move(*list));
 }
 
+void log_warnings(const Faults& warnings) {
+  for (const auto& warning : warnings) log_line(LogLevel::Warning, "%s", warning.c_str());
+}
+
+IdentMaps load_ident(const OptionalText& path) {
+  if (!path || path->empty()) return {};
+  std::string why;
+  auto text = read_file(*path, why);
+  if (!text) {
+    log_line(LogLevel::Error, "could not open ident config file %s: %s", path->c_str(), why.c_str());
+    return {};
+  }
+  auto parsed = parse_ident(*text);
+  log_warnings(parsed.warnings);
+  return std::move(parsed.maps);
+}
+
+// Without a file that can be read there are no rules, and nobody gets in.
+void refresh_hba(Config& config) {
+  const Options& o = config.options;
+  if (o.auth_type != AuthType::Hba) return;
+  IdentMaps maps = load_ident(o.auth_ident_file);
+  std::string why;
+  auto text = read_file(o.auth_hba_file, why);
+  if (!text) log_line(LogLevel::Error, "could not open hba config file %s: %s", o.auth_hba_file.c_str(), why.c_str());
+  auto parsed = text ? parse_hba(*text, o.auth_hba_file, maps, read_file) : HbaText();
+  log_warnings(parsed.warnings);
+  config.hba = std::make_shared<const HbaRules>(std::move(parsed.rules));
+}
+
 // As in PgBouncer an entry cannot lose its user= without a restart.
 void keep_forced_users(Config& config, const Config& previous) {
   for (auto& [name, entry] : config.databases) {
@@ -57,6 +88,7 @@ Result<ConfigPtr> load_config(const std::string& path, const ConfigPtr& previous
   }
   if (previous) keep_forced_users(*config, *previous);
   refresh_userlist(*config);
+  refresh_hba(*config);
   return ConfigPtr(std::make_shared<const Config>(std::move(*config)));
 }
 
@@ -71,6 +103,7 @@ Result<ConfigPtr> config_with_option(const ConfigPtr& config, std::string_view k
     auto changed = std::make_shared<Config>(*config);
     if (set_option(changed->options, *row, value, faults)) {
       if (key == "auth_file" || key == "auth_type") refresh_userlist(*changed);
+      if (key == "auth_hba_file" || key == "auth_ident_file" || key == "auth_type") refresh_hba(*changed);
       return ConfigPtr(std::move(changed));
     }
     if (faults.empty())

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "config/entries.h"
+#include "config/hba.h"
 
 namespace lokadb {
 
@@ -17,6 +18,7 @@ class ConfigBuilder : public IniHandler {
     config_.options = previous ? previous->options : default_options();
     if (!previous) config_.options.conffile = path;
     config_.userlist = previous ? previous->userlist : std::make_shared<const Userlist>();
+    config_.hba = previous ? previous->hba : std::make_shared<const HbaRules>();
   }
 
   bool section(std::string_view name, Faults& faults) override;

@@ -2,11 +2,17 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pwd.h>
 #include <sys/socket.h>
+
+#include <cerrno>
+#include <vector>
 
 namespace lokadb {
 
 namespace {
+constexpr std::size_t kLongestEntry = 1 << 20;  // bytes, of a user in the system's list
+
 void set(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
 }  // namespace
 
@@ -37,6 +43,18 @@ PeerProcess unix_peer(int fd) {
   socklen_t length = sizeof credentials;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return {};
   return {static_cast<int>(credentials.pid), static_cast<int>(credentials.uid)};
+}
+
+std::optional<std::string> system_user_name(unsigned uid) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> strings(1024);
+  int fault = 0;
+  while ((fault = getpwuid_r(uid, &entry, strings.data(), strings.size(), &found)) == ERANGE &&
+         strings.size() < kLongestEntry)
+    strings.resize(strings.size() * 2);
+  if (fault != 0 || found == nullptr) return std::nullopt;
+  return std::string(entry.pw_name);
 }
 
 }  // namespace lokadb

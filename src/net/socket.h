@@ -1,6 +1,9 @@
 // Small pieces of socket set-up shared by the listener and by connections to servers.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "net/address.h"
 
 namespace lokadb {
@@ -23,5 +26,8 @@ struct PeerProcess {
   int uid = -1;
 };
 PeerProcess unix_peer(int fd);
+
+// The operating system's name of a user; nullopt: it has none. May ask a directory service, and so block.
+std::optional<std::string> system_user_name(unsigned uid);
 
 }  // namespace lokadb

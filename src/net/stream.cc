@@ -2,6 +2,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -169,6 +170,11 @@ bool Stream::take_error() const {
   int error = 0;
   socklen_t size = sizeof error;
   return fd_ >= 0 && getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0;
+}
+
+bool Stream::has_peer_ended() const {
+  pollfd look{fd_, POLLRDHUP, 0};
+  return fd_ < 0 || (poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
 }
 
 bool Stream::has_input_waiting() const {

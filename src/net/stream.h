@@ -65,6 +65,9 @@ class Stream : public ListHook<DirtyTag> {
   ReadResult read(std::span<std::byte> buffer);
   // Whether something waits in the kernel: bytes, the end, or an error. One system call; nothing is taken.
   bool has_input_waiting() const;
+  // Whether the peer has ended its sending side, or the connection broke, though bytes before that may be unread. One
+  // system call.
+  bool has_peer_ended() const;
   // Whether the kernel has an error for it, such as a reset: told even after the peer's end was read. Asked once, as
   // the kernel forgets it then.
   bool take_error() const;

@@ -1,4 +1,7 @@
 // The first part of a client's life: TLS, start-up packet, who it is, and the welcome. Gone when the session is Idle.
+//
+// Sources: client_login.cc (up to the start-up packet), client_identity.cc (who it is), client_lookup.cc
+// (auth_query), client_welcome.cc (and in).
 #pragma once
 
 #include <memory>
@@ -6,9 +9,12 @@
 #include <vector>
 
 #include "auth/client_auth.h"
+#include "auth/user_lookup.h"
 #include "pool/client_session.h"
 
 namespace lokadb {
+
+struct HbaRule;
 
 class ClientLogin final : public Buriable {
  public:
@@ -17,6 +23,9 @@ class ClientLogin final : public Buriable {
   // Handles one packet at the front of `in`; returns its length, 0 if it is not there as a whole yet. May close the
   // session, or end this object's life (the session then is Idle, Welcome or Console).
   std::size_t consume(Bytes in);
+
+  UserLookup& lookup() { return *lookup_; }
+  void lookup_answered();
 
   bool is_in_handshake() const { return is_in_handshake_; }
   bool continue_handshake();  // false: needs more bytes, or failed (session closed)
@@ -39,14 +48,35 @@ class ClientLogin final : public Buriable {
   Result<Done> set_parameter(std::string_view name, std::string_view value);
   Result<Done> read_options(std::string_view options);
   void log_attempt() const;
-  void begin_login();
-  Result<Done> check_limits();
-  bool is_console() const;
+  void negotiate_protocol();
+  void identify();
+  Result<Done> find_names();
+  void admit_user();
+  Result<Done> count_in();
+
+  // The user is not in the auth_file: auth_query (client_lookup.cc).
+  bool needs_lookup() const;
+  const OptionalText& auth_user() const;
+  void start_lookup();
+  Result<Done> enter_lookup_pool();
+
   Result<Done> check_console_access();
+  // How the client has to prove who it is: by AuthType, where Hba stands for its method "peer"; the rule that said so.
+  struct Demand {
+    AuthType type;
+    const HbaRule* rule;  // null: auth_type said so; of the configuration in force
+  };
+  Result<Demand> demand() const;
   void begin_auth();
+  void begin_exchange(AuthType type);
+  Result<Done> check_certificate(const HbaRule* rule) const;
+  Result<Done> check_system_user(const HbaRule& rule) const;
+  void finish_without_secret(const Result<Done>& checked);
   void auth_message(Bytes body);
   void auth_result(Result<AuthStep> step, const ByteBuffer& out);
+  void remember_verifier();
   void remember_keys();
+  void remember_lookup(Pool& pool) const;
   void logged_in();
   void open_console();
   void open_pool();
@@ -55,10 +85,13 @@ class ClientLogin final : public Buriable {
   bool is_in_handshake_ = false;
   std::string database_, user_;
   ParameterValues wanted_;
+  ReplicationMode replication_ = ReplicationMode::None;
   bool wants_negotiation_ = false;
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;
   bool user_is_known_ = false;
+  bool was_looked_up_ = false;
+  std::unique_ptr<UserLookup> lookup_;
   std::unique_ptr<ClientAuth> auth_;
   std::string secret_;
 };

@@ -12,10 +12,6 @@
 
 namespace lokadb {
 
-namespace {
-constexpr std::int64_t kLeaveInPeace = 2'000'000;  // microseconds
-}
-
 ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& peer)
     : pooler(p), worker(w), id(p.next_id()), stream_(*this), peer_(peer) {
   connect_time = wall_us();
@@ -53,8 +49,7 @@ bool ClientSession::set_state(ClientEvent event) {
 void ClientSession::enter(ClientState next) {
   // Every state but these has a time limit that the worker has to watch.
   auto is_timed = [](ClientState s) {
-    return s == ClientState::Startup || s == ClientState::Login || s == ClientState::Welcome ||
-           s == ClientState::Waiting || s == ClientState::Leaving;
+    return s <= ClientState::Welcome || s == ClientState::Waiting || s == ClientState::Leaving;
   };
   worker.timed_clients += static_cast<int>(is_timed(next)) - static_cast<int>(is_timed(state_));
   if (is_timed(next)) worker.tick_soon();
@@ -83,6 +78,7 @@ void ClientSession::on_stream_event() {
   // The client takes bytes again: its server may go on.
   if (!stream_.is_blocked() && is_linked() && leg_.server->stream().is_readable()) leg_.server->pump();
   if (state_ == ClientState::Leaving) return look_after_leaving();
+  if (is_looked_up()) return look_for_end();
   if (state_ != ClientState::Closed) pump();
 }
 
@@ -163,6 +159,8 @@ ClientSession::Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
       used = taken;
       return taken == 0 ? Outcome::NeedMore : Outcome::Done;
     }
+    case ClientState::UserWanted:
+    case ClientState::UserAsked:
     case ClientState::Welcome:
     case ClientState::Waiting:
     case ClientState::Preparing:
@@ -219,6 +217,10 @@ void ClientSession::server_given(ServerConnection& server) {
   bool was_waiting = state_ == ClientState::Waiting;
   server.link(*this);
   if (server.state() != ServerState::Active) return;
+  if (state_ == ClientState::Login || state_ == ClientState::UserWanted) {
+    if (!set_state(ClientEvent::ServerGiven)) return close(fatal("illegal state"));
+    return server.look_up_user();
+  }
   if (!server.agrees_with(parameters_) && server.set_parameters_for(*this)) {
     if (!set_state(ClientEvent::ServerToSet)) close(fatal("illegal state"));
     return;
@@ -273,6 +275,7 @@ void ClientSession::release_server() {
 void ClientSession::server_lost(const Error& error) {
   leg_.server = nullptr;
   if (state_ == ClientState::Closed) return;
+  if (state_ == ClientState::UserAsked) return close(fatal("bouncer config error"));
   close(error, state_ != ClientState::Leaving || !left_politely_);
 }
 
@@ -345,6 +348,7 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
   {
     std::lock_guard guard(pooler.lock);
     if (ListHook<WaitTag>::is_linked()) (was == ClientState::Welcome ? pool_->newcomers : pool_->waiters).remove(this);
+    forget_lookup();
     forget_counts();
     may_die = in_flight == 0;
   }
@@ -382,51 +386,6 @@ bool ClientSession::arrived() {
   if (state_ != ClientState::Closed) return true;
   if (is_last) worker.loop.bury(std::unique_ptr<Buriable>(this));
   return false;
-}
-
-// ------------------------------------------------------------------ timeouts
-
-void ClientSession::check_timeouts(std::int64_t now) {
-  const Options& o = pooler.options();
-  auto due = [now](std::int64_t since, std::int64_t limit) { return limit > 0 && now - since > limit; };
-  switch (state_) {
-    case ClientState::Startup:
-    case ClientState::Login:
-      if (due(born, o.client_login_timeout.count())) close(fatal("client_login_timeout"));
-      return;
-    case ClientState::Welcome:
-      if (due(born, o.client_login_timeout.count())) return close(fatal("client_login_timeout (server down)"));
-      if (due(wait_started, pool_->settings.query_wait_timeout)) close(fatal("query_wait_timeout"));
-      return;
-    case ClientState::Waiting:
-      if (due(wait_started, query_wait_limit())) return close(fatal("query_wait_timeout"));
-      if (due(wait_started, pool_->settings.query_timeout)) return close(fatal("query_timeout"));
-      if (!wait_was_notified && due(wait_started, o.query_wait_notify * std::int64_t{1000000})) {
-        wait_was_notified = true;
-        ByteBuffer out;
-        write_notice(out, "00000", "No server connection available in postgres backend, client being queued");
-        stream_.send_copy(out.bytes());
-      }
-      return;
-    case ClientState::Leaving:
-      // It said good-bye and will not learn the result: for a short while its statement may end in peace.
-      if (left_politely_ && due(left_at_, kLeaveInPeace)) close_silently("client close request");
-      return;
-    case ClientState::Idle: {
-      std::int64_t limit = o.client_idle_timeout.count();
-      if (user_->config.client_idle_timeout && user_->config.client_idle_timeout->count() > 0)
-        limit = user_->config.client_idle_timeout->count();
-      if (due(last_packet, limit)) close(fatal("client_idle_timeout"));
-      return;
-    }
-    default:
-      return;
-  }
-}
-
-std::int64_t ClientSession::query_wait_limit() const {
-  if (user_ != nullptr && user_->config.query_wait_timeout) return user_->config.query_wait_timeout->count();
-  return pool_->settings.query_wait_timeout;
 }
 
 }  // namespace lokadb

@@ -1,6 +1,7 @@
 // One client: start-up and login, then its stream of requests to the servers it is lent.
 //
-// Sources: client_session.cc (life), client_login.cc (start-up and login), client_relay.cc (requests).
+// Sources: client_session.cc (life), client_login.cc (start-up and login), client_lookup.cc (auth_query),
+// client_relay.cc (requests), client_timeouts.cc.
 #pragma once
 
 #include <array>
@@ -25,6 +26,7 @@
 namespace lokadb {
 
 class Pooler;
+class UserLookup;
 class Worker;
 struct OwnedTag;
 
@@ -52,6 +54,10 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   const std::uint64_t id;
   Stream& stream() { return stream_; }
   ClientState state() const { return state_; }
+  // In the queue of its pool for a server.
+  bool waits_for_server() const { return state_ == ClientState::Waiting || state_ == ClientState::UserWanted; }
+  // Its login has or wants a server, which is not the client's own: of the pool of auth_user.
+  bool is_looked_up() const { return state_ == ClientState::UserWanted || state_ == ClientState::UserAsked; }
   bool set_state(ClientEvent event);
   Leg& leg() { return leg_; }
 
@@ -67,6 +73,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
   void welcome_arrived();
+  // What auth_query asks for this session (in state UserAsked), and that all of its answer is there.
+  UserLookup& lookup();
+  void lookup_answered();
   // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.
   int in_flight = 0;
   // One of them has arrived: true if the session is still there, else it has been buried now.
@@ -120,6 +129,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   friend class ClientLogin;
   std::int64_t query_wait_limit() const;
   void drop_login();
+  void look_for_end();
   void end(const std::string& reason, bool has_last_words);
   void enter(ClientState next);
 
@@ -142,6 +152,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void look_after_leaving();
   void release_server();
   void message_forwarded();
+  void forget_lookup();
   void forget_counts();
 
   // Requests (client_relay.cc)
@@ -186,6 +197,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   std::int64_t left_at_ = 0;
   bool left_politely_ = false;  // by Terminate: it reads no answers any more
   bool is_counted_ = false;     // in the counts of its database and user
+  bool is_in_lookup_ = false;   // in the count of pool_, which is auth_user's
   bool is_admin_ = false;
   bool nothing_received_ = true;
 

@@ -108,6 +108,9 @@ class Pool {
   std::shared_ptr<const Welcome> welcome;  // null: not known yet
   std::size_t next_host = 0;
   std::int64_t unused_since = 0;
+  // What auth_query said of the pool's user when he last logged in, and what his SCRAM login against it left.
+  std::string looked_up_secret;
+  std::optional<ScramKeys> looked_up_keys;
 
   // One block per worker, written by that worker alone.
   std::vector<PoolCounters> counters;

@@ -253,7 +253,8 @@ void Pooler::tag_dirty(Pool& pool) {
 void Pooler::close_everything_of(const Database& database, const char* why) {
   for (const auto& [name, pool] : database.pools) tag_dirty(*pool);
   for_each_client([&](ClientSession& c) {
-    if (c.database() == &database) c.close(fatal(why));
+    bool asks_there = c.is_looked_up() && &c.pool()->database == &database;
+    if (c.database() == &database || asks_there) c.close(fatal(why));
   });
   for_each_server([&](ServerConnection& s) {
     if (&s.pool.database == &database) s.close(why);
@@ -324,6 +325,7 @@ void Pooler::drop_unused(std::int64_t now) {
     std::lock_guard guard(lock);
     for (auto& [name, database] : databases) {
       bool in_use = database->client_count > 0 || database->server_count > 0;
+      for (const auto& [user_name, p] : database->pools) in_use = in_use || p->client_count > 0;  // auth_query's
       if (in_use) {
         database->unused_since = 0;
       } else if (database->unused_since == 0) {

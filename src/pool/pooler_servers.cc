@@ -83,9 +83,8 @@ Acquired Pooler::acquire(ClientSession& client) {
   }
   if (own != nullptr) {
     client.server_given(*own);
-    return client.state() == ClientState::Active      ? Acquired::Linked
-           : client.state() == ClientState::Preparing ? Acquired::Queued
-                                                      : Acquired::Refused;
+    if (client.state() == ClientState::Closed) return Acquired::Refused;
+    return client.state() == ClientState::Active ? Acquired::Linked : Acquired::Queued;
   }
   client.wait_started = now;
   client.wait_was_notified = false;
@@ -123,7 +122,7 @@ bool Pooler::login_keeps_failing(const Pool& pool, std::int64_t now) const {
 // The server that was promised to the client has been closed on its way.
 void Pooler::try_again(ClientSession& client) {
   client.worker.loop.post([this, &client] {
-    if (!client.arrived() || client.state() != ClientState::Waiting) return;
+    if (!client.arrived() || !client.waits_for_server()) return;
     Pool& pool = *client.pool();
     {
       std::lock_guard guard(lock);
@@ -138,7 +137,7 @@ void Pooler::send_to(ServerConnection& server, ClientSession& client) {
   Worker& here = client.worker;
   here.loop.post([this, &server, &client, &here] {
     server.join_worker(here);
-    if (client.arrived() && client.state() == ClientState::Waiting) return client.server_given(server);
+    if (client.arrived() && client.waits_for_server()) return client.server_given(server);
     server.set_state(ServerEvent::Returned);
     release(server);
   });

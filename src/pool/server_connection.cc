@@ -100,6 +100,7 @@ void ServerConnection::link(ClientSession& client) {
   if (!set_state(ServerEvent::Linked)) return close("illegal state");
   client_ = &client;
   has_served_ = true;
+  if (client.state() != ClientState::Login && client.state() != ClientState::UserWanted) has_served_clients_ = true;
   request_time = wall_us();
 }
 
@@ -193,6 +194,15 @@ void ServerConnection::step_finished() {
       client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
       agrees_with_ = client_->parameters();
       return client_->parameters_set();
+    case Step::DiscardAll:
+    case Step::RepeatConnectQuery:
+      return lookup_step_finished(step);
+    case Step::UserLookup:
+      if (step_failed_) {
+        log_line(LogLevel::Error, "%s error in auth_query: %s", log_name().c_str(), step_error_.log_text().c_str());
+        return close("error response from auth_query");
+      }
+      return status_ == 'I' ? client_->lookup_answered() : close("unexpected response from auth_query");
     case Step::ConnectQuery:
       if (step_failed_)
         log_line(LogLevel::Error, "%s: error while executing exec_on_query: %s", log_name().c_str(),

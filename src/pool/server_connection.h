@@ -1,8 +1,8 @@
 // One connection to a PostgreSQL server: its login, what it still owes, and the relay of its answers to the client
 // it serves. Lives on one worker at a time; given from one to another only while free (ServerState::Moving).
 //
-// Sources: server_connection.cc (life), server_login.cc (connecting), server_relay.cc (answers), server_send.cc
-// (requests).
+// Sources: server_connection.cc (life), server_login.cc (connecting), server_lookup.cc (auth_query), server_relay.cc
+// (answers), server_send.cc (requests).
 #pragma once
 
 #include <algorithm>
@@ -57,6 +57,8 @@ class ServerConnection final : public StreamOwner,
   void unlink() { client_ = nullptr; }
   // Starts setting the tracked parameters that differ from the client's; false: none does.
   bool set_parameters_for(ClientSession& client);
+  // Asks for the user whom the linked client wants to be (auth_query), who is told in lookup_answered().
+  void look_up_user();
   // The quick answer to the same question: the settings here were last found (or made) those of this very set.
   bool agrees_with(const ParameterSetPtr& set) const { return set == agrees_with_; }
   // The client has gone: goes on alone with what was asked (Leaving), or closes.
@@ -160,7 +162,17 @@ class ServerConnection final : public StreamOwner,
 
  private:
   enum class LoginStep : std::uint8_t { Resolving, Connecting, SslAnswer, SslHandshake, Messages };
-  enum class Step : std::uint8_t { None, SetParameters, ConnectQuery, CheckQuery, ResetQuery };  // a query of our own
+  // A query of our own.
+  enum class Step : std::uint8_t {
+    None,
+    SetParameters,
+    ConnectQuery,
+    CheckQuery,
+    ResetQuery,
+    DiscardAll,
+    RepeatConnectQuery,
+    UserLookup
+  };
 
   // login
   void connect_to(const SocketAddress& address);
@@ -197,6 +209,8 @@ class ServerConnection final : public StreamOwner,
   }
   void send_to_client(Bytes bytes);
   bool handle_special(char type, Bytes in, std::size_t total, std::size_t& used);
+  void lookup_step_finished(Step step);
+  bool handle_lookup_answer(char type, Bytes in, std::size_t total, std::size_t& used);
   bool handle_copy_in(Bytes in, std::size_t total, std::size_t& used);
   void completed();
   void pop_reply();
@@ -250,6 +264,7 @@ class ServerConnection final : public StreamOwner,
   Due due_ = Due::None;  // when what was read has been looked at
   bool is_reading_ = false;
   bool has_served_ = false;
+  bool has_served_clients_ = false;  // other than logins, since the last DISCARD ALL of ours
   Step step_ = Step::None;
   Error step_error_;
   ServerStatements statements_;

@@ -150,14 +150,18 @@ ServerCredentials ServerConnection::credentials() {
   ServerCredentials c;
   c.user = pool.user.name;
   const DatabaseConfig& config = *pool.database.config;
-  if (config.user && config.password) {
+  bool is_forced = config.user && *config.user == c.user;  // auth_user's pool may be in the same database
+  std::lock_guard guard(pooler.lock);
+  if (is_forced && config.password) {
     c.secret = *config.password;
   } else if (const std::string* secret = pooler.config->userlist->find(c.user)) {
     c.secret = *secret;
-  } else if (config.password) {
+  } else if (!pool.looked_up_secret.empty()) {
+    c.secret = pool.looked_up_secret;
+    c.scram_keys = pool.looked_up_keys;
+  } else if (config.password && !config.user) {
     c.secret = *config.password;
   }
-  std::lock_guard guard(pooler.lock);
   if (pool.user.scram_keys && pool.user.scram_keys_secret == c.secret) c.scram_keys = pool.user.scram_keys;
   return c;
 }

@@ -110,6 +110,11 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   unsigned bit = bit_of(owed.request);
   if (((rule.within | rule.completes) & bit) == 0) return unexpected(type);
   front_has_answer_ = true;
+  if (step_ == Step::UserLookup) {
+    if (!handle_lookup_answer(type, in, total, used)) return false;
+    if ((rule.completes & bit) != 0) completed();
+    return true;
+  }
   if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
   if (rule.completes == 0) total = run_length(in, kBadLength - 1);
   stream_out(in, total, owed.for_client, used);
@@ -130,7 +135,7 @@ bool ServerConnection::handle_special(char type, Bytes in, std::size_t total, st
     case 'N':
       return stream_out(in, total, replies_.empty() || replies_.front().for_client, used);
     case 'A':
-      return stream_out(in, total, true, used);
+      return stream_out(in, total, client_ != nullptr && !client_->is_looked_up(), used);
     default:
       return unexpected(type);
   }

@@ -9,15 +9,17 @@
 namespace lokadb {
 
 enum class ClientState : std::uint8_t {
-  Startup,    // no start-up packet yet (TLS handshake included)
-  Login,      // proving who it is
-  Welcome,    // logged in, but the pool has not learnt the server's parameters yet
-  Idle,       // logged in, no server
-  Waiting,    // has asked for a server
-  Preparing,  // has a server, whose parameters are being set to the client's
-  Active,     // has a server
-  Console,    // talks to the admin console
-  Leaving,    // gone or going; its server still finishes what was asked
+  Startup,     // no start-up packet yet (TLS handshake included)
+  Login,       // proving who it is
+  UserWanted,  // in its login; waits for a server that can say who the user is
+  UserAsked,   // in its login; has the server, which is being asked
+  Welcome,     // logged in, but the pool has not learnt the server's parameters yet
+  Idle,        // logged in, no server
+  Waiting,     // has asked for a server
+  Preparing,   // has a server, whose parameters are being set to the client's
+  Active,      // has a server
+  Console,     // talks to the admin console
+  Leaving,     // gone or going; its server still finishes what was asked
   Closed,
 };
 
@@ -27,11 +29,11 @@ enum class ClientEvent : std::uint8_t {
   MustWait,        // Login -> Welcome
   Welcomed,        // Welcome -> Idle
   ConsoleOpened,   // Login -> Console
-  ServerAsked,     // Idle -> Waiting
-  ServerGiven,     // Idle, Waiting -> Active
+  ServerAsked,     // Idle -> Waiting; Login -> UserWanted
+  ServerGiven,     // Idle, Waiting -> Active; Login, UserWanted -> UserAsked
   ServerToSet,     // Idle, Waiting -> Preparing
   ServerSet,       // Preparing -> Active
-  ServerReleased,  // Active, Leaving -> Idle
+  ServerReleased,  // Active, Leaving -> Idle; UserAsked -> Login
   ClientLeft,      // Active -> Leaving
   Closed,          // any -> Closed
 };
@@ -69,6 +71,9 @@ constexpr std::optional<ClientState> next_state(ClientState from, ClientEvent ev
   if (from == S::Login && event == E::LoggedIn) return S::Idle;
   if (from == S::Login && event == E::MustWait) return S::Welcome;
   if (from == S::Login && event == E::ConsoleOpened) return S::Console;
+  if (from == S::Login && event == E::ServerAsked) return S::UserWanted;
+  if ((from == S::Login || from == S::UserWanted) && event == E::ServerGiven) return S::UserAsked;
+  if (from == S::UserAsked && event == E::ServerReleased) return S::Login;
   if (from == S::Welcome && event == E::Welcomed) return S::Idle;
   if (from == S::Idle && event == E::ServerAsked) return S::Waiting;
   if ((from == S::Idle || from == S::Waiting) && event == E::ServerGiven) return S::Active;

@@ -87,6 +87,10 @@ std::string Proxy::configure_log(const Options& o, bool quiet) {
 
 bool Proxy::load_tls(const Options& o) {
   TlsContextPtr client, server;
+  if (o.auth_type == AuthType::Cert && o.client_tls_sslmode != TlsMode::VerifyFull) {
+    log_line(LogLevel::Error, "TLS setup failed: auth_type=cert needs client_tls_sslmode=verify-full");
+    return false;
+  }
   if (o.client_tls_sslmode != TlsMode::Disable) {
     auto made = make_client_side(client_tls_settings(o));
     if (!made) {

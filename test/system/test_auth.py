@@ -86,15 +86,16 @@ def test_only_scram_without_channel_binding_is_offered(start):
 def test_scram_salts_of_an_unknown_user_do_not_change(start):
     proxy = start(auth_type="scram-sha-256")
 
-    def salt():
+    def salt(user="ghost"):
         client = proxy.raw()
-        client.send(wire.startup({"user": "ghost", "database": "app"}))
+        client.send(wire.startup({"user": user, "database": "app"}))
         client.read()
         first = b"n,,n=,r=abcdefghijklmnopqr"
         client.send(wire.message("p", b"SCRAM-SHA-256\0" + len(first).to_bytes(4, "big") + first))
         return client.read().body.split(b"s=")[1].split(b",")[0]
 
     assert salt() == salt()
+    assert salt("carol") == salt("carol")  # whose password is stored as plain text, and who has not logged in yet
 
 
 def test_trust_wants_a_known_user(start):

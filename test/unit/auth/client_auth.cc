@@ -263,6 +263,30 @@ BOOST_AUTO_TEST_CASE(a_made_up_salt_looks_real_and_stays) {
   BOOST_TEST(salt_shown("somebody", nullptr) != salt);
   std::string md5 = secret_of(SecretKind::Md5);
   BOOST_TEST(salt_shown("nobody", &md5) == salt);
+  std::string plain = secret_of(SecretKind::Plain);
+  BOOST_TEST(salt_shown("nobody", &plain) == salt);
+}
+
+// How a login ends that answers the challenge with `final`, its code, text and line for the log.
+std::string end_of_login(const std::string* secret, const std::string& final) {
+  ClientAuth door = door_for(AuthType::Scram, secret, "nobody");
+  ByteBuffer out;
+  BOOST_REQUIRE(bool(door.begin(out)));
+  std::string first = sasl_initial("SCRAM-SHA-256", "n,,n=,r=0123456789abcdef");
+  BOOST_REQUIRE(bool(door.on_message(as_bytes(first), out)));
+  auto step = door.on_message(as_bytes(final), out);
+  BOOST_REQUIRE(!step);
+  return std::string(step.error().state.text()) + " " + step.error().to_client;
+}
+
+BOOST_AUTO_TEST_CASE(malformed_answers_tell_nothing_of_the_user) {
+  for (auto final : {"", "x", "c=biws", "c=biws,r=abc,p=AAAA", "c=biws,r=0123456789abcdef,p=AAAA"}) {
+    std::string expected = end_of_login(nullptr, final);
+    for (SecretKind kind : kKinds) {
+      std::string secret = secret_of(kind);
+      BOOST_TEST(end_of_login(&secret, final) == expected, final);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(md5_salts_differ_from_login_to_login) {

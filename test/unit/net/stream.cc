@@ -133,6 +133,16 @@ BOOST_AUTO_TEST_CASE(one_can_look_without_reading) {
   BOOST_TEST(stream.has_input_waiting());
 }
 
+BOOST_AUTO_TEST_CASE(the_end_is_seen_behind_bytes_that_nobody_read) {
+  BOOST_TEST(!stream.has_peer_ended());
+  put(peer, "x");
+  BOOST_TEST(!stream.has_peer_ended());
+  peer.reset();
+  BOOST_TEST(stream.has_peer_ended());
+  stream.assume_readable();
+  BOOST_TEST(read().size == 1u);
+}
+
 // --- sending ---
 
 BOOST_FIXTURE_TEST_CASE(everything_of_a_turn_leaves_in_one_send, RecordConnection) {
