@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     become_user(*command_line.user);
   else if (config->options.user)
     become_user(*config->options.user);
-  if (geteuid() == 0) log_fatal("PgBouncer should not run as root");
+  if (geteuid() == 0) log_fatal("%s should not run as root", command_line.program_name());
   const std::string& pidfile = config->options.pidfile;
   if (!pidfile.empty()) Pidfile::check(pidfile);
   if (command_line.daemon) {

@@ -129,12 +129,7 @@ int Proxy::run() {
   listen();
   const std::string& pidfile = pooler_.options().pidfile;
   if (!pidfile.empty()) pidfile_.write(pidfile);
-  int ignored = 0;
-  std::string_view version = version_text();
-  log_line(LogLevel::Log, "process up: %.*s, libevent %s (%s), adns: c-ares %s, tls: %s",
-           static_cast<int>(version.size()), version.data(), event_get_version(),
-           event_base_get_method(pooler_.main_worker().loop.base()), ares_version(&ignored),
-           OpenSSL_version(OPENSSL_VERSION));
+  log_versions();
   std::int64_t period = std::max(pooler_.options().stats_period, 1) * std::int64_t{1000000};
   stats_timer_ = std::make_unique<Timer>(pooler_.main_worker().loop, period, [this] { stats_tick(); });
   is_running_ = true;
@@ -147,6 +142,17 @@ int Proxy::run() {
   pooler_.main_worker().loop.run();
   for (std::size_t i = 1; i < pooler_.workers.size(); ++i) pooler_.workers[i]->join();
   return 0;
+}
+
+// One name first, as the program was called, the other one last.
+void Proxy::log_versions() {
+  std::string_view first = version_text(), last = own_version_text();
+  if (!command_line_.as_pgbouncer) std::swap(first, last);
+  int ignored = 0;
+  log_line(LogLevel::Log, "process up: %.*s, libevent %s (%s), adns: c-ares %s, tls: %s, %.*s",
+           static_cast<int>(first.size()), first.data(), event_get_version(),
+           event_base_get_method(pooler_.main_worker().loop.base()), ares_version(&ignored),
+           OpenSSL_version(OPENSSL_VERSION), static_cast<int>(last.size()), last.data());
 }
 
 void Proxy::stats_tick() { end_stats_period(pooler_); }

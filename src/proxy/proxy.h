@@ -49,6 +49,7 @@ class Proxy final : public ProcessControl {
   bool is_stopping_already(const char* name);
   bool load_tls(const Options& options);
   void log_limits();
+  void log_versions();
   void retune_listeners();
   void stats_tick();
 
