@@ -11,7 +11,7 @@ python=/usr/bin/python3
 
 # Every Debian package that building, testing, benchmarking and the demo need; the only such list.
 packages=(
-  autoconf automake g++ make pkg-config
+  autoconf automake g++ groff-base make pkg-config
   libboost-test-dev libc-ares-dev libevent-dev libidn-dev libpq-dev libssl-dev libsystemd-dev
   postgresql-15 postgresql-client-15 postgresql-contrib
   openssl procps

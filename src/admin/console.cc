@@ -241,6 +241,7 @@ void Console::show(ClientSession& session, const ConsoleCommand& command, Form f
   ResultTable table(spec->columns.empty() ? stats_columns(spec->name) : std::string(spec->columns));
   if (form != Form::Execute) table.write_description(answer.out);
   if (form == Form::Describe) return;
+  if (spec->name == "version") write_notice(answer.out, "00000", own_version_text());
   spec->fill(pooler_, table);
   table.write_rows(answer.out);
   finish(session, "SHOW", answer);

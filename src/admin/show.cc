@@ -1,6 +1,7 @@
 #include "admin/show.h"
 
 #include "base/text.h"
+#include "build_config.h"
 #include "pool/client_session.h"
 #include "pool/pooler.h"
 #include "pool/prepared.h"
@@ -122,6 +123,8 @@ constexpr ShowSpec kShows[] = {
 
 // Exactly PgBouncer's form: its test-suite and monitors compare it.
 std::string_view version_text() { return "PgBouncer 1.25.2"; }
+
+std::string_view own_version_text() { return "lokadb-proxy " PACKAGE_VERSION; }
 
 std::span<const ShowSpec> show_specs() { return kShows; }
 

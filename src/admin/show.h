@@ -40,5 +40,7 @@ void show_totals(Pooler&, ResultTable&);
 inline constexpr std::string_view kPgBouncerVersion = "1.25.2";
 // The whole line of --version and SHOW VERSION; static storage.
 std::string_view version_text();
+// Our own name and version; SHOW VERSION tells it in a notice, since its row must be as PgBouncer's.
+std::string_view own_version_text();
 
 }  // namespace lokadb

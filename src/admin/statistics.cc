@@ -87,16 +87,16 @@ PoolFigures figures_of_all(Pooler& pooler) {
   return all;
 }
 
-std::string stats_text(Pooler& pooler) {
+std::string stats_text(Pooler& pooler, const char* microseconds) {
   CounterValues a = figures_of_all(pooler).averages;
   auto v = [&a](Counter PoolCounters::*member) { return static_cast<unsigned long long>(a.v[index_of(member)]); };
   return format(
       "stats: %llu xacts/s, %llu queries/s, %llu client parses/s, %llu server parses/s, %llu binds/s, "
-      "%llu client logins/s, in %llu B/s, out %llu B/s, xact %llu us, query %llu us, wait %llu us",
+      "%llu client logins/s, in %llu B/s, out %llu B/s, xact %llu %s, query %llu %s, wait %llu %s",
       v(&PoolCounters::xact_count), v(&PoolCounters::query_count), v(&PoolCounters::client_parse_count),
       v(&PoolCounters::server_parse_count), v(&PoolCounters::bind_count), v(&PoolCounters::client_login_count),
-      v(&PoolCounters::bytes_received), v(&PoolCounters::bytes_sent), v(&PoolCounters::xact_time),
-      v(&PoolCounters::query_time), v(&PoolCounters::wait_time));
+      v(&PoolCounters::bytes_received), v(&PoolCounters::bytes_sent), v(&PoolCounters::xact_time), microseconds,
+      v(&PoolCounters::query_time), microseconds, v(&PoolCounters::wait_time), microseconds);
 }
 
 void end_stats_period(Pooler& pooler) {

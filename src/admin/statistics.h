@@ -22,7 +22,7 @@ PoolFigures figures_of_all(Pooler& pooler);
 // A period has passed: sets new marks, and logs the stats line if log_stats is on.
 void end_stats_period(Pooler& pooler);
 // "A xacts/s, B queries/s, ..." over the last period.
-std::string stats_text(Pooler& pooler);
+std::string stats_text(Pooler& pooler, const char* microseconds = "us");
 
 // The columns of SHOW STATS, STATS_TOTALS or STATS_AVERAGES.
 std::string stats_columns(std::string_view show);

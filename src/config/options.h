@@ -32,6 +32,7 @@ struct OptionRow {
   std::string_view help;  // one sentence; a time is in seconds where the type is Micros
   // More than the type can say. False: refused; it may add a line of its own to the faults.
   bool (*check)(std::string_view value, Faults& faults) = nullptr;
+  std::string_view unit = {};  // of an integer, where it has one; times (Micros) are in seconds
 };
 
 // In the order of SHOW CONFIG; static storage.

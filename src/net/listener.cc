@@ -97,6 +97,25 @@ Result<Done> Listener::listen_unix(const std::string& directory, int port) {
   return add(fd, "unix:" + path, true, is_abstract ? std::string() : path);
 }
 
+Result<Done> Listener::adopt(int fd) {
+  int type = 0, listens = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0) return step_failed("getsockopt", fd);
+  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0) return step_failed("getsockopt", fd);
+  SocketAddress address = local_address(fd);
+  bool is_tcp = address.family() == AF_INET || address.family() == AF_INET6;
+  if (type != SOCK_STREAM || listens == 0 || (!is_tcp && !address.is_unix())) {
+    close(fd);
+    return fatal("cannot listen", "not a stream socket that listens");
+  }
+  if (evutil_make_socket_nonblocking(fd) < 0 || evutil_make_socket_closeonexec(fd) < 0) return step_failed("fcntl", fd);
+  if (is_tcp) {
+    tune_tcp_socket(fd, settings_.tcp);
+    set_defer_accept(fd, settings_.defer_accept);
+  }
+  return add(fd, (is_tcp ? "" : "unix:") + to_text(address), !is_tcp, {});
+}
+
 Result<Done> Listener::add(int fd, std::string description, bool is_unix, std::string unix_path) {
   auto made = std::make_unique<Socket>();
   made->owner = this;

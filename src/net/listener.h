@@ -37,6 +37,10 @@ class Listener {
   // directory, or '@' and a name for the abstract name space. A stale socket file is replaced.
   Result<Done> listen_unix(const std::string& directory, int port);
 
+  // Takes over a socket that somebody else made and that listens already: TCP or unix; closed in any case. The file of
+  // a unix socket stays at the end.
+  Result<Done> adopt(int fd);
+
   // Stops and starts taking connections; the kernel keeps queueing them meanwhile.
   void set_active(bool on);
   void close_tcp();

@@ -15,6 +15,9 @@ namespace lokadb {
 
 namespace {
 
+// A file or link called pgbouncer, or pgbouncer-new, pgbouncer.old and the like.
+bool is_pgbouncer(std::string_view path) { return path.substr(path.rfind('/') + 1).starts_with("pgbouncer"); }
+
 void print_help(const char* program) {
   std::printf(
       "%s is a connection pooler for PostgreSQL.\n\n"
@@ -34,8 +37,12 @@ void print_help(const char* program) {
 void print_version() {
   int major = 0;
   std::printf("%.*s\n", static_cast<int>(version_text().size()), version_text().data());
-  std::printf("libevent %s\nadns: c-ares %s\ntls: %s\nlokadb-proxy: %s\n", event_get_version(), ares_version(&major),
-              OpenSSL_version(OPENSSL_VERSION), PACKAGE_VERSION);
+  std::printf("libevent %s\nadns: c-ares %s\ntls: %s\n", event_get_version(), ares_version(&major),
+              OpenSSL_version(OPENSSL_VERSION));
+#ifdef HAVE_SYSTEMD
+  std::printf("systemd: yes\n");
+#endif
+  std::printf("lokadb-proxy: %s\n", PACKAGE_VERSION);
 }
 
 [[noreturn]] void usage_error(const char* program) {
@@ -51,6 +58,7 @@ CommandLine parse_command_line(int argc, char** argv) {
                                  {"verbose", no_argument, nullptr, 'v'}, {"version", no_argument, nullptr, 'V'},
                                  {"help", no_argument, nullptr, 'h'},    {nullptr, 0, nullptr, 0}};
   CommandLine out;
+  out.as_pgbouncer = is_pgbouncer(argv[0]);
   int c;
   while ((c = getopt_long(argc, argv, "dqRu:vVh", kLong, nullptr)) != -1) {
     switch (c) {

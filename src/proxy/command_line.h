@@ -10,9 +10,12 @@ struct CommandLine {
   bool daemon = false;
   bool quiet = false;
   bool reboot = false;
-  int verbose = 0;  // number of -v
+  bool as_pgbouncer = false;  // run under PgBouncer's name: messages have it too
+  int verbose = 0;            // number of -v
   std::optional<std::string> user;
   std::string config_file;
+
+  const char* program_name() const { return as_pgbouncer ? "PgBouncer" : "lokadb-proxy"; }
 };
 
 // Prints and exits for --help, --version and mistakes.

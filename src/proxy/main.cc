@@ -2,18 +2,19 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "base/log.h"
 #include "config/config.h"
 #include "proxy/command_line.h"
 #include "proxy/process.h"
 #include "proxy/proxy.h"
+#include "proxy/service_manager.h"
 
 int main(int argc, char** argv) {
   using namespace lokadb;
   CommandLine command_line = parse_command_line(argc, argv);
   log_set_verbosity(command_line.verbose);
-  if (command_line.reboot) log_fatal("online restart is not supported yet, use so_reuseport instead");
 
   auto loaded = load_config(command_line.config_file, nullptr);
   if (!loaded) log_fatal("cannot load config file");
@@ -23,12 +24,15 @@ int main(int argc, char** argv) {
   }
   if (auto failed = Proxy::configure_log(config->options, command_line.quiet); !failed.empty())
     log_fatal("%s", failed.c_str());
+  std::vector<int> passed_sockets = take_passed_sockets();
+  if (command_line.reboot && !passed_sockets.empty()) log_fatal("cannot reboot under service manager");
+  if (command_line.reboot) log_fatal("online restart is not supported yet, use so_reuseport instead");
 
   if (command_line.user)
     become_user(*command_line.user);
   else if (config->options.user)
     become_user(*config->options.user);
-  if (geteuid() == 0) log_fatal("PgBouncer should not run as root");
+  if (geteuid() == 0) log_fatal("%s should not run as root", command_line.program_name());
   const std::string& pidfile = config->options.pidfile;
   if (!pidfile.empty()) Pidfile::check(pidfile);
   if (command_line.daemon) {
@@ -40,7 +44,7 @@ int main(int argc, char** argv) {
   int status = 0;
   {
     Proxy proxy(config, command_line);
-    status = proxy.run();
+    status = proxy.run(passed_sockets);
   }
   return status;
 }

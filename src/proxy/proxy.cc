@@ -13,8 +13,10 @@
 #include "admin/show.h"
 #include "admin/statistics.h"
 #include "base/log.h"
+#include "config/options.h"
 #include "pool/client_session.h"
 #include "pool/server_connection.h"
+#include "proxy/service_manager.h"
 
 namespace lokadb {
 
@@ -120,7 +122,7 @@ bool Proxy::load_tls(const Options& o) {
 
 // ------------------------------------------------------------------ run
 
-int Proxy::run() {
+int Proxy::run(const std::vector<int>& passed_sockets) {
   if (!load_tls(pooler_.options())) log_fatal("TLS setup failed");
   log_limits();
   signal(SIGPIPE, SIG_IGN);
@@ -130,15 +132,10 @@ int Proxy::run() {
   catch_signal(SIGQUIT, &Proxy::on_quit);
   catch_signal(SIGUSR1, &Proxy::on_usr1);
   catch_signal(SIGUSR2, &Proxy::on_usr2);
-  listen();
+  listen(passed_sockets);
   const std::string& pidfile = pooler_.options().pidfile;
   if (!pidfile.empty()) pidfile_.write(pidfile);
-  int ignored = 0;
-  std::string_view version = version_text();
-  log_line(LogLevel::Log, "process up: %.*s, libevent %s (%s), adns: c-ares %s, tls: %s",
-           static_cast<int>(version.size()), version.data(), event_get_version(),
-           event_base_get_method(pooler_.main_worker().loop.base()), ares_version(&ignored),
-           OpenSSL_version(OPENSSL_VERSION));
+  log_versions();
   std::int64_t period = std::max(pooler_.options().stats_period, 1) * std::int64_t{1000000};
   stats_timer_ = std::make_unique<Timer>(pooler_.main_worker().loop, period, [this] { stats_tick(); });
   is_running_ = true;
@@ -148,12 +145,27 @@ int Proxy::run() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (std::size_t i = 1; i < pooler_.workers.size(); ++i) pooler_.workers[i]->start_thread();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  tell_ready();
   pooler_.main_worker().loop.run();
   for (std::size_t i = 1; i < pooler_.workers.size(); ++i) pooler_.workers[i]->join();
   return 0;
 }
 
-void Proxy::stats_tick() { end_stats_period(pooler_); }
+// One name first, as the program was called, the other one last.
+void Proxy::log_versions() {
+  std::string_view first = version_text(), last = own_version_text();
+  if (!command_line_.as_pgbouncer) std::swap(first, last);
+  int ignored = 0;
+  log_line(LogLevel::Log, "process up: %.*s, libevent %s (%s), adns: c-ares %s, tls: %s, %.*s",
+           static_cast<int>(first.size()), first.data(), event_get_version(),
+           event_base_get_method(pooler_.main_worker().loop.base()), ares_version(&ignored),
+           OpenSSL_version(OPENSSL_VERSION), static_cast<int>(last.size()), last.data());
+}
+
+void Proxy::stats_tick() {
+  end_stats_period(pooler_);
+  tell_status(stats_text(pooler_, "μs"));
+}
 
 void Proxy::log_limits() {
   const Options& o = pooler_.options();
@@ -171,10 +183,32 @@ void Proxy::log_limits() {
 
 // ------------------------------------------------------------------ listening
 
-void Proxy::listen() {
+void Proxy::listen(const std::vector<int>& passed_sockets) {
   const Options& o = pooler_.options();
   listener_ = std::make_unique<Listener>(pooler_.main_worker().loop, listener_settings(o, pooler_.tcp_tuning()),
                                          [this](int fd, const SocketAddress& peer) { accepted(fd, peer); });
+  passed_sockets.empty() ? listen_as_configured() : listen_on_passed(passed_sockets);
+  if (listener_->empty()) log_fatal("nowhere to listen on");
+  for (const auto& description : listener_->descriptions())
+    log_line(LogLevel::Log, "listening on %s", description.c_str());
+}
+
+void Proxy::listen_on_passed(const std::vector<int>& passed_sockets) {
+  const Options& o = pooler_.options();
+  if (!o.listen_addr.empty())
+    log_line(LogLevel::Warning, "sockets passed from service manager, cf_listen_addr ignored");
+  if (o.unix_socket_dir != default_options().unix_socket_dir)
+    log_line(LogLevel::Warning, "sockets passed from service manager, cf_unix_socket_dir ignored");
+  for (int fd : passed_sockets) {
+    log_line(LogLevel::Log, "socket passed from service manager (fd %d)", fd);
+    if (auto done = listener_->adopt(fd); !done) {
+      log_fatal("failed to set up socket passed from service manager (fd %d): %s", fd, done.error().log_text().c_str());
+    }
+  }
+}
+
+void Proxy::listen_as_configured() {
+  const Options& o = pooler_.options();
   for (const auto& address : o.listen_addr) listen_on(address);
   if (!o.listen_addr.empty() && listener_->empty()) {
     std::string list;
@@ -185,9 +219,6 @@ void Proxy::listen() {
     if (auto done = listener_->listen_unix(o.unix_socket_dir, o.listen_port); !done)
       log_fatal("failed to create unix socket: %s", done.error().log_text().c_str());
   }
-  if (listener_->empty()) log_fatal("nowhere to listen on");
-  for (const auto& description : listener_->descriptions())
-    log_line(LogLevel::Log, "listening on %s", description.c_str());
 }
 
 void Proxy::listen_on(const std::string& address) {
@@ -291,7 +322,9 @@ void Proxy::catch_signal(int number, void (Proxy::*handler)()) {
 
 void Proxy::on_hup() {
   log_line(LogLevel::Log, "got SIGHUP, re-reading config");
+  tell_reloading();
   (void)static_cast<bool>(reload());
+  tell_ready();  // with the old configuration, if the new one is faulty
 }
 
 bool Proxy::is_stopping_already(const char* name) {
@@ -305,12 +338,14 @@ bool Proxy::is_stopping_already(const char* name) {
 void Proxy::on_term() {
   if (is_stopping_already("SIGTERM")) return;
   log_line(LogLevel::Log, "got SIGTERM, shutting down, waiting for all clients disconnect");
+  tell_stopping();
   console_.lifecycle().shut_down(ShutdownMode::WaitForClients);
 }
 
 void Proxy::on_int() {
   if (is_stopping_already("SIGINT")) return;
   log_line(LogLevel::Log, "got SIGINT, shutting down, waiting for all servers connections to be released");
+  tell_stopping();
   console_.lifecycle().shut_down(ShutdownMode::WaitForServers);
 }
 

@@ -18,8 +18,9 @@ class Proxy final : public ProcessControl {
   Proxy(ConfigPtr config, const CommandLine& command_line);
   ~Proxy() override;
 
-  // Listens, writes the pidfile, and serves until told to stop; returns the exit status.
-  int run();
+  // Listens (on the sockets passed, if any, in place of the configured ones), writes the pidfile, and serves until told
+  // to stop; returns the exit status.
+  int run(const std::vector<int>& passed_sockets);
 
   Result<Done> reload() override;
   bool options_changed(std::string_view key) override;
@@ -35,7 +36,9 @@ class Proxy final : public ProcessControl {
     void (Proxy::*handler)();
     EventPtr event;
   };
-  void listen();
+  void listen(const std::vector<int>& passed_sockets);
+  void listen_as_configured();
+  void listen_on_passed(const std::vector<int>& passed_sockets);
   void listen_on(const std::string& address);
   Worker& worker_for_new_client();
   void accepted(int fd, const SocketAddress& peer);
@@ -49,6 +52,7 @@ class Proxy final : public ProcessControl {
   bool is_stopping_already(const char* name);
   bool load_tls(const Options& options);
   void log_limits();
+  void log_versions();
   void retune_listeners();
   void stats_tick();
 

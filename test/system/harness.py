@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import fcntl
 import os
 import pathlib
 import pwd
@@ -230,6 +231,18 @@ USERLIST = {
 }
 
 
+# Becomes the program in the arguments, with the descriptors named by the first one.
+PASS_SOCKETS = """
+import os, sys
+passed = sys.argv[1].split(",")
+for place, fd in enumerate(passed, 3):
+    os.dup2(int(fd), place)
+    os.close(int(fd))
+os.environ.update(LISTEN_FDS=str(len(passed)), LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
 def section(name, entries):
     return "[%s]\n" % name + "".join("%s = %s\n" % item for item in entries.items()) + "\n"
 
@@ -291,23 +304,32 @@ class Proxy:
         path.write_text(text)
         give_to_service_user(path)
 
-    def launch(self, *arguments):
-        """Starts the program; does not wait for anything."""
+    def launch(self, *arguments, sockets=(), **environment):
+        """Starts the program; does not wait for anything. sockets: passed as a service manager does it."""
         env = {
             **os.environ,
+            **environment,
             "ASAN_OPTIONS": "detect_stack_use_after_return=0:abort_on_error=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }
+        command = [BINARY, *(arguments or ("-q", str(self.ini)))]
+        # Numbers that are in nobody's way while they are moved to 3 and up.
+        passed = [fcntl.fcntl(s, fcntl.F_DUPFD, 100) for s in sockets]
+        if passed:
+            command = ["/usr/bin/python3", "-c", PASS_SOCKETS, ",".join(map(str, passed)), *command]
         with open(self.stderr_path, "a") as err:
             give_to_service_user(self.stderr_path)
             self.process = subprocess.Popen(
-                [BINARY, *(arguments or ("-q", str(self.ini)))],
+                command,
+                pass_fds=passed,
                 stdout=subprocess.DEVNULL,
                 stderr=err,
                 cwd=self.folder,
                 env=env,
                 **as_service_user()
             )
+        for fd in passed:
+            os.close(fd)
 
     def start(self):
         self.launch()

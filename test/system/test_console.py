@@ -96,6 +96,11 @@ def test_the_version_is_that_of_the_command_line(proxy, console):
     assert re.fullmatch(r"PgBouncer \d+\.\d+\.\d+", console.value("show version"))
 
 
+def test_our_own_version_comes_as_a_notice(console):
+    (notice,) = console.query("show version").notices
+    assert re.fullmatch(r"lokadb-proxy \d+\.\d+\.\d+", notice)
+
+
 def test_the_console_greets_like_a_server(console):
     assert console.parameters["server_version"].endswith("/bouncer")
     for name, value in (

@@ -1,6 +1,9 @@
 """The process: command line, start, signals, shutdown."""
 
 import os
+import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -9,6 +12,7 @@ import pytest
 
 import harness
 import wire
+from conftest import new_folder
 from harness import eventually, takes
 from wire import query
 
@@ -88,7 +92,48 @@ def test_root_is_refused(prepare):
     prefix = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     done = subprocess.run([*prefix, harness.BINARY, str(proxy.ini)], capture_output=True, text=True, timeout=20)
     assert done.returncode == 1
-    assert "PgBouncer should not run as root" in done.stderr
+    assert "lokadb-proxy should not run as root" in done.stderr
+
+
+# ------------------------------------------------------------------ run under PgBouncer's name
+
+
+@pytest.fixture
+def as_pgbouncer(monkeypatch):
+    """The program under test as a link called pgbouncer."""
+    folder = new_folder()
+    link = folder / "pgbouncer"
+    link.symlink_to(pathlib.Path(harness.BINARY).resolve())
+    monkeypatch.setattr(harness, "BINARY", str(link))
+    yield link
+    shutil.rmtree(folder)
+
+
+def test_messages_before_the_start_have_the_name_it_was_called_by(as_pgbouncer):
+    done = run()
+    assert "%s: no configuration file specified" % as_pgbouncer in done.stderr
+    assert 'Try "%s --help"' % as_pgbouncer in done.stderr
+    assert run("--help").stdout.startswith("%s is a connection pooler" % as_pgbouncer)
+
+
+def test_the_log_has_the_name_it_was_called_by(start, as_pgbouncer):
+    start().wait_log(r"LOG process up: PgBouncer 1\.\d+\.\d+, libevent .*, lokadb-proxy \d+\.\d+")
+
+
+def test_the_log_has_our_name_else(start):
+    start().wait_log(r"LOG process up: lokadb-proxy \d+\.\d+\.\d+, libevent .*, PgBouncer 1\.\d+")
+
+
+def test_root_is_refused_in_the_name_it_was_called_by(prepare, as_pgbouncer):
+    prefix = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+    done = subprocess.run([*prefix, harness.BINARY, str(prepare().ini)], capture_output=True, text=True, timeout=20)
+    assert "FATAL PgBouncer should not run as root" in done.stderr
+
+
+def test_the_version_is_the_same_under_both_names(as_pgbouncer):
+    own = subprocess.run([as_pgbouncer.resolve(), "-V"], capture_output=True, text=True, timeout=20).stdout
+    assert run("-V").stdout == own
+    assert re.search(r"(?m)^lokadb-proxy: \d+\.\d+", own)
 
 
 def test_the_log_goes_to_standard_error_too_unless_quiet(prepare):

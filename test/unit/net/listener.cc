@@ -82,6 +82,34 @@ BOOST_AUTO_TEST_CASE(the_socket_file_goes_with_its_listener) {
   BOOST_TEST(!std::filesystem::exists(path));
 }
 
+BOOST_AUTO_TEST_CASE(a_socket_that_listens_already_is_taken_over) {
+  auto address = free_address();
+  int tcp = socket(AF_INET, SOCK_STREAM, 0), unix = socket(AF_UNIX, SOCK_STREAM, 0);
+  BOOST_REQUIRE(bind(tcp, address.data(), address.length) == 0);
+  BOOST_REQUIRE(bind(unix, unix_address(path)->data(), unix_address(path)->length) == 0);
+  BOOST_REQUIRE(::listen(tcp, 1) == 0 && ::listen(unix, 1) == 0);
+  auto l = listener();
+  BOOST_TEST(reason(l->adopt(tcp)) == "it works");
+  BOOST_TEST(reason(l->adopt(unix)) == "it works");
+  BOOST_TEST(l->descriptions() == (std::vector{to_text(address), "unix:" + path}), boost::test_tools::per_element());
+  BOOST_TEST((fcntl(tcp, F_GETFL) & O_NONBLOCK) != 0);
+  BOOST_TEST((fcntl(tcp, F_GETFD) & FD_CLOEXEC) != 0);
+  BOOST_TEST(is_accepting(address));
+  BOOST_TEST(is_accepting(*unix_address(path)));
+  l->close_tcp();
+  BOOST_TEST(client_of(address) == -1);
+  l.reset();
+  BOOST_TEST(std::filesystem::is_socket(path));  // it was somebody else who made it
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_listen_is_not_taken_over) {
+  auto l = listener();
+  BOOST_TEST(reason(l->adopt(socket(AF_INET, SOCK_STREAM, 0))) == "not a stream socket that listens");
+  BOOST_TEST(reason(l->adopt(socket(AF_INET, SOCK_DGRAM, 0))) == "not a stream socket that listens");
+  BOOST_TEST(reason(l->adopt(open("/dev/null", O_RDONLY))) == "getsockopt(): Socket operation on non-socket");
+  BOOST_TEST(l->empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_stale_socket_file_is_replaced) {
   {
     Fd crashed(socket(AF_UNIX, SOCK_STREAM, 0));
