@@ -532,6 +532,24 @@ def test_an_entry_that_is_being_put_again_directly_stays(world):
     assert world.agrees()
 
 
+@pytest.mark.parametrize("put", ["through the root", "directly"])
+def test_an_entry_that_vanishes_before_it_is_locked_is_put_again(world, put):
+    """The moment between the look and the removal in refs-sync, held open."""
+    generation = world.sql("select generation from lokadb.organizations where org = '1'").value
+    statement = {
+        "through the root": "set lokadb.tenant = '1'; insert into documents values (9001, 1, 'back')",
+        "directly": "begin; select * from lokadb.enter('1', %s); select lokadb.put_refs('public.documents', '1', '{9001, 9002}'); commit" % generation,
+    }[put]
+    world.sql("insert into documents__refs values (9001, 1)")
+    with wire.Conn(world.cluster.port, user="postgres", database=world.cloud) as repair, world.app() as c:
+        repair.query("begin; select * from lokadb.refs_hold('documents', '1', '{9001}')")
+        c.send(wire.query(statement))
+        eventually(lambda: world.cluster.backends("wait_event_type = 'Lock' and usename = 'app'"), 5, "it waits")
+        repair.query("select * from lokadb.refs_remove('documents', '1', '{9001}'); commit")
+        assert not c.ready().errors
+    assert ("9001", "1") in world.entries()
+
+
 def test_killed_in_the_middle(make_world):
     w = make_world()
     w.set_up(APPLICATION % 60000, *TABLES)
