@@ -152,6 +152,7 @@ class Cluster:
         (self.data / "pg_hba.conf").write_text(
             "host all customers_fdw,customers_app 127.0.0.1/32 scram-sha-256\n"
             "host all carol 127.0.0.1/32 scram-sha-256\nhost all mick 127.0.0.1/32 md5\n"
+            "host all customers_fdw,customers_app 127.0.0.1/32 scram-sha-256\n"  # postgres_fdw insists on a password
             "host all,replication all 127.0.0.1/32 trust\nlocal all all trust\n"
         )
         with open(self.data / "postgresql.conf", "a") as f:

@@ -34,17 +34,22 @@ CREATE OR REPLACE FUNCTION lokadb.put_refs(p_tbl regclass, p_org text, p_keys te
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
 DECLARE
   t lokadb.tables := lokadb.refs_step(p_tbl, p_org, 'INSERT');
-  n bigint;
+  n bigint := 0;
+  v_new bigint; v_all bigint; v_there bigint;
   bad text;
 BEGIN
-  EXECUTE format('INSERT INTO %1$s (%3$I, %4$I) SELECT DISTINCT k::%2$s, lokadb.to_tenant($1) FROM unnest($2) k ORDER BY 1 ON CONFLICT DO NOTHING',
-                 t.refs, t.key_type, t.key_col, t.tenant_col) USING p_org, p_keys;
-  GET DIAGNOSTICS n = ROW_COUNT;
-  IF n < cardinality(p_keys) THEN
-    EXECUTE format('SELECT min(r.k) FILTER (WHERE r.o) FROM (SELECT %2$I::text AS k, %4$I <> lokadb.to_tenant($1) AS o FROM %1$s WHERE %2$I = ANY ($2::%3$s[]) ORDER BY %2$I FOR KEY SHARE) r',
-                   t.refs, t.key_col, t.key_type, t.tenant_col) INTO bad USING p_org, p_keys;
+  EXECUTE format('SELECT count(DISTINCT k::%s) FROM unnest($1) k', t.key_type) INTO v_all USING p_keys;
+  LOOP
+    EXECUTE format('INSERT INTO %1$s (%3$I, %4$I) SELECT DISTINCT k::%2$s, lokadb.to_tenant($1) FROM unnest($2) k ORDER BY 1 ON CONFLICT DO NOTHING',
+                   t.refs, t.key_type, t.key_col, t.tenant_col) USING p_org, p_keys;
+    GET DIAGNOSTICS v_new = ROW_COUNT;
+    n := n + v_new;
+    EXIT WHEN v_new = v_all;
+    EXECUTE format('SELECT count(*), min(r.k) FILTER (WHERE r.o) FROM (SELECT %2$I::text AS k, %4$I <> lokadb.to_tenant($1) AS o FROM %1$s WHERE %2$I = ANY ($2::%3$s[]) ORDER BY %2$I FOR KEY SHARE) r',
+                   t.refs, t.key_col, t.key_type, t.tenant_col) INTO v_there, bad USING p_org, p_keys;
     IF bad IS NOT NULL THEN PERFORM lokadb.raise_duplicate(p_tbl, t.key_col, bad); END IF;
-  END IF;
+    EXIT WHEN v_there = v_all;  -- else one was taken away before it could be locked: put it again
+  END LOOP;
   RETURN n;
 EXCEPTION WHEN lock_not_available THEN
   RAISE EXCEPTION 'lokadb: gave up waiting for a key of %', p_tbl USING ERRCODE = 'deadlock_detected',

@@ -13,12 +13,18 @@ BEGIN
   SELECT conname INTO con FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND contype = 'p';
   v_name := lokadb.trigger_function(p_tbl, 'refs_ins');
   EXECUTE format($x$CREATE OR REPLACE FUNCTION %1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $g$
+DECLARE
+  is_ours boolean;
 BEGIN
-  INSERT INTO %2$s (%3$I, %4$I) VALUES (NEW.%3$I, NEW.%4$I) ON CONFLICT DO NOTHING;
-  IF NOT FOUND AND (SELECT r.%4$I FROM %2$s r WHERE r.%3$I = NEW.%3$I FOR KEY SHARE) IS DISTINCT FROM NEW.%4$I THEN
+  LOOP
+    INSERT INTO %2$s (%3$I, %4$I) VALUES (NEW.%3$I, NEW.%4$I) ON CONFLICT DO NOTHING;
+    EXIT WHEN FOUND;
+    SELECT r.%4$I IS NOT DISTINCT FROM NEW.%4$I INTO is_ours FROM %2$s r WHERE r.%3$I = NEW.%3$I FOR KEY SHARE;
+    EXIT WHEN is_ours;
+    CONTINUE WHEN NOT FOUND;  -- it was taken away before it could be locked
     RAISE EXCEPTION 'duplicate key value violates unique constraint %5$s' USING ERRCODE = 'unique_violation',
       SCHEMA = %6$L, TABLE = %7$L, CONSTRAINT = %8$L, DETAIL = format('Key (%9$s)=(%%s) already exists.', NEW.%3$I);
-  END IF;
+  END LOOP;
   RETURN NULL;
 END $g$$x$, v_name, t.refs, t.key_col, t.tenant_col, replace(replace('"' || con || '"', '''', ''''''), '%', '%%'), c.nsp, c.rel, con,
     replace(replace(t.key_col, '''', ''''''), '%', '%%'));
