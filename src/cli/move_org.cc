@@ -65,18 +65,21 @@ void afterwards(const char* what, Work&& work) {
   }
 }
 
+// Without a password if the control plane has none.
+Login direct_login(const Flags& flags, const std::string& org) {
+  try {
+    if (flags.has("control-plane") && flags.has("key")) return stored_login(flags, org, "direct");
+  } catch (const Failure&) {  // there are none
+  }
+  return {"customers_app", ""};
+}
+
 std::string profile_for(const Flags& flags, const std::string& org) {
   std::string profile = flags.get("profile");
   if (!profile.empty() && profile != "fdw" && profile != "fdw+direct" && profile != "direct")
     throw Failure{"there is no profile " + profile + ": fdw, fdw+direct or direct", kUsage};
   bool has_direct = flags.has("proxy-config") && has_direct_role(flags.get("proxy-config"), org);
-  if (flags.has("control-plane") && flags.has("key")) {
-    try {
-      stored_login(flags, org, "direct");
-      has_direct = true;
-    } catch (const Failure&) {
-    }
-  }
+  has_direct |= !direct_login(flags, org).password.empty();
   if (profile.empty()) return has_direct ? "fdw+direct" : "fdw";
   if (profile != "fdw" && !has_direct)
     throw Failure{"profile " + profile + " needs the direct credentials of organization " + org +
@@ -89,7 +92,7 @@ void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
   Connection target(flags.get("to"), "lokadb move-org");
   Login login = stored_login(flags, org, "fdw");
   std::string profile = profile_for(flags, org);
-  Target place(cloud, target, org, login);
+  Target place(cloud, target, org, login, direct_login(flags, org));
   place.check();
   if (flags.has("dry-run")) {
     std::printf("dry run: organization %s can be moved to %s (profile %s)\n", org.c_str(), place.name().c_str(),
@@ -122,7 +125,7 @@ void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
   if (where.size() == 0 || where.is_null(0, 1)) throw Failure{"organization " + org + " is at home already"};
   std::string to = flags.get("to", where.get(0, 0));
   Connection target(to, "lokadb move-org");
-  Target place(cloud, target, org, {});
+  Target place(cloud, target, org, {}, {});
   place.check_label();
   if (flags.has("dry-run")) {
     std::printf("dry run: organization %s can come home from %s\n", org.c_str(), place.name().c_str());

@@ -10,7 +10,9 @@ namespace lokadb::cli {
 
 class Target {
  public:
-  Target(Connection& cloud, Connection& target, std::string org, Login fdw);
+  // fdw, direct: the roles there; those that are not there yet are made, with these passwords if they are not empty.
+  // Only needed for the way there.
+  Target(Connection& cloud, Connection& target, std::string org, Login fdw, Login direct);
 
   // Everything that would make the move fail, in one Failure; nothing is changed.
   void check();
@@ -39,7 +41,8 @@ class Target {
   Connection& cloud_;
   Connection& target_;
   std::string org_;
-  Login fdw_;
+  std::vector<Login> logins_;
+  std::vector<std::string> writers_;  // quoted; roles that stop_writers() has stopped
   std::string database_id_;
 };
 

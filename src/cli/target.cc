@@ -17,11 +17,11 @@ constexpr char kLocale[] =
 
 }  // namespace
 
-Target::Target(Connection& cloud, Connection& target, std::string org, Login fdw)
+Target::Target(Connection& cloud, Connection& target, std::string org, Login fdw, Login direct)
     : cloud_(cloud),
       target_(target),
       org_(std::move(org)),
-      fdw_(std::move(fdw)),
+      logins_{std::move(fdw), std::move(direct)},
       database_id_(target.value(kIdentity)) {}
 
 std::string Target::label() const { return "lokadb: organization " + org_ + " database " + database_id_; }
@@ -96,8 +96,8 @@ void Target::add_table_problems(std::vector<std::string>& found) {
 }
 
 std::vector<std::string> Target::roles() const {
-  std::vector<std::string> names{"customers_app"};
-  names.push_back(fdw_.user.empty() ? "customers_fdw" : fdw_.user);
+  std::vector<std::string> names;
+  for (const Login& login : logins_) names.push_back(login.user);
   return names;
 }
 
@@ -131,10 +131,10 @@ void Target::make_tables() {
   Rows commands = cloud_.query("SELECT * FROM lokadb.org_tables($1, $2)", {org_, label()});
   in_transaction(target_, [&] {
     target_.run("SET LOCAL client_min_messages = warning");
-    for (const std::string& role : roles()) {
-      if (!target_.value("SELECT 1 FROM pg_roles WHERE rolname = $1", {role}).empty()) continue;
-      std::string password = role == fdw_.user ? " PASSWORD " + target_.literal(fdw_.password) : "";
-      target_.run("CREATE ROLE " + target_.quoted(role) + " LOGIN" + password);
+    for (const Login& login : logins_) {
+      if (!target_.value("SELECT 1 FROM pg_roles WHERE rolname = $1", {login.user}).empty()) continue;
+      std::string password = login.password.empty() ? "" : " PASSWORD " + target_.literal(login.password);
+      target_.run("CREATE ROLE " + target_.quoted(login.user) + " LOGIN" + password);
     }
     for (int i = 0; i < commands.size(); ++i) {
       std::string c = commands.get(i, 0);
@@ -166,19 +166,21 @@ void Target::make_constraints() {
 void Target::stop_writers() {
   std::string list;
   for (const std::string& table : tables()) list += (list.empty() ? "" : ", ") + table;
+  // Whoever has any right there: after a first try that was cut off, some have lost the right to write already.
   Rows grantees = target_.query(
       "SELECT DISTINCT quote_ident(pg_get_userbyid(x.grantee)) FROM pg_class c, aclexplode(c.relacl) x WHERE "
-      "c.relnamespace = "
-      "'public'::regnamespace AND c.relkind = 'r' AND x.grantee <> c.relowner AND x.grantee <> 0");
-  for (int i = 0; i < grantees.size(); ++i)
+      "c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND x.grantee <> c.relowner AND x.grantee <> 0");
+  for (int i = 0; i < grantees.size(); ++i) {
+    writers_.push_back(grantees.get(i, 0));
     target_.run("REVOKE INSERT, UPDATE, DELETE ON " + list + " FROM " + grantees.get(i, 0));
+  }
   target_.run("BEGIN; SET LOCAL lock_timeout = '60s'; LOCK TABLE " + list + " IN SHARE ROW EXCLUSIVE MODE; COMMIT");
 }
 
 void Target::allow_writers() {
   for (const std::string& table : tables())
-    for (const std::string& role : roles())
-      target_.run("GRANT SELECT, INSERT, UPDATE, DELETE ON " + table + " TO " + target_.quoted(role));
+    for (const std::string& role : writers_)
+      target_.run("GRANT SELECT, INSERT, UPDATE, DELETE ON " + table + " TO " + role);
 }
 
 void Target::remove_label() {

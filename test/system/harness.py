@@ -99,6 +99,7 @@ def takes(least, most):
 CLUSTER_SQL = """
 create role app login; create role other login; create role asker login superuser;
 create role carol login password 'carol-pw';
+create role customers_fdw login password 'fdw-pw'; create role customers_app login password 'app-pw';
 set password_encryption = md5; create role mick login password 'mick-pw'; reset password_encryption;
 """
 # In each database: a table that anybody may use; it is emptied before each test.
@@ -150,7 +151,6 @@ class Cluster:
             **as_service_user()
         )
         (self.data / "pg_hba.conf").write_text(
-            "host all customers_fdw,customers_app 127.0.0.1/32 scram-sha-256\n"
             "host all carol 127.0.0.1/32 scram-sha-256\nhost all mick 127.0.0.1/32 md5\n"
             "host all customers_fdw,customers_app 127.0.0.1/32 scram-sha-256\n"  # postgres_fdw insists on a password
             "host all,replication all 127.0.0.1/32 trust\nlocal all all trust\n"
