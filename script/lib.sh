@@ -14,7 +14,7 @@ packages=(
   autoconf automake g++ make pkg-config
   libboost-test-dev libc-ares-dev libevent-dev libidn-dev libpq-dev libssl-dev libsystemd-dev
   postgresql-15 postgresql-client-15 postgresql-contrib
-  openssl procps
+  groff-base openssl procps
   python3 python3-asyncpg python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
 )
 
