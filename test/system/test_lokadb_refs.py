@@ -2,131 +2,15 @@
 
 import itertools
 import json
-import os
-import pathlib
 import random
-import shutil
 import signal
-import subprocess
 import threading
 import time
 
-import conftest
 import pytest
 import wire
-from harness import ROOT, eventually
-
-LOKADB = pathlib.Path(os.environ.get("LOKADB", ROOT / "build" / "lokadb"))
-PASSWORDS = {"customers_fdw": "fdw-pw", "customers_app": "app-pw"}
-numbers = itertools.count(1)
-
-APPLICATION = """
-create table organizations (id bigint primary key, name text not null);
-create table documents (id bigserial primary key, organization_id bigint not null references organizations, title text);
-create table conversations (id uuid primary key default gen_random_uuid(), organization_id bigint not null references organizations);
-create table messages (id bigserial primary key, conversation_id uuid not null references conversations on delete cascade);
-create table audit (id bigserial primary key, document_id bigint references documents);
-insert into organizations select g, 'o' || g from generate_series(1, 5) g;
-insert into documents (organization_id, title) select 1 + g %% 5, 'd' || g from generate_series(1, %d) g;
-insert into conversations (organization_id) select 1 + g %% 5 from generate_series(1, 20) g;
-insert into messages (conversation_id) select id from conversations, generate_series(1, 3);
-grant select, insert, update, delete on documents, conversations, messages, organizations to app;
-grant usage on all sequences in schema public to app;
-"""
-
-# audit stays a plain table of the cloud.
-TABLES = [["-table", name] for name in ("documents", "conversations", "messages")]
-
-
-class World:
-    """A cloud database with tables under LokaDB, a control plane, and organizations' databases; all in one cluster."""
-
-    def __init__(self, cluster):
-        self.cluster, self.number = cluster, next(numbers)
-        self.folder, self.key = conftest.new_folder(), None
-        self.cloud, self.control = self.new_database("cloud"), self.new_database("control")
-        self.org_database = {}
-        for role, password in PASSWORDS.items():
-            if not cluster.sql("select 1 from pg_roles where rolname = '%s'" % role, "postgres").rows:
-                cluster.sql("create role %s login password '%s'" % (role, password), "postgres")
-
-    def new_database(self, name):
-        name = "refs%d_%s" % (self.number, name)
-        self.databases = getattr(self, "databases", []) + [name]
-        self.cluster.sql('create database "%s"' % name, "postgres")
-        return name
-
-    def drop(self):
-        for name in self.databases:
-            if name in self.cluster.admin:
-                self.cluster.admin.pop(name).drop()
-            self.cluster.sql('drop database "%s" with (force)' % name, "postgres")
-        shutil.rmtree(self.folder)
-
-    def dsn(self, database):
-        return "host=127.0.0.1 port=%d dbname=%s user=postgres" % (self.cluster.port, database)
-
-    def start(self, *words):
-        return subprocess.Popen([LOKADB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def run(self, *words, status=0, timeout=60):
-        process = self.start(*words)
-        try:
-            out, err = process.communicate(timeout=timeout)
-        finally:
-            process.kill()
-        assert process.returncode == status, "%s: status %s\n%s%s" % (words, process.returncode, out, err)
-        return out + err
-
-    def refs(self, what, *words, status=0):
-        return self.run("refs-" + what, "-db", self.dsn(self.cloud), *words, status=status)
-
-    def json(self, what, *words, status=0):
-        return json.loads(self.refs(what, "-json", *words, status=status).splitlines()[0])
-
-    def control_flags(self):
-        return ["-control-plane", self.dsn(self.control), "-key", str(self.key)]
-
-    def set_up(self, application, *tables):
-        self.sql(application)
-        self.run("init", "-db", self.dsn(self.cloud), "-control-plane", self.dsn(self.control))
-        for words in tables:
-            self.run("add-table", "-db", self.dsn(self.cloud), *words)
-        self.key = self.folder / "key"
-        self.run("keygen", "-key", str(self.key))
-
-    def move(self, org):
-        name = self.org_database[org] = self.new_database("org%d" % len(self.org_database))
-        for kind, role in (("fdw", "customers_fdw"), ("direct", "customers_app")):
-            secret = self.folder / kind
-            secret.write_text(PASSWORDS[role] + "\n")
-            self.run("org-credentials", *self.control_flags(), "-org", org, "-kind", kind, "-user", role, "-password-file", str(secret))
-        self.run("move-org", "-db", self.dsn(self.cloud), "-org", org, "-to", self.dsn(name), "-profile", "fdw+direct", *self.control_flags())
-
-    def sql(self, sql):
-        return self.cluster.sql(sql, self.cloud)
-
-    def org_sql(self, org, sql):
-        return self.cluster.sql(sql, self.org_database[org])
-
-    def app(self):
-        return wire.Conn(self.cluster.port, user="app", database=self.cloud)
-
-    def direct(self, org):
-        return wire.Conn(self.cluster.port, user="customers_app", password="app-pw", database=self.org_database[org])
-
-    def entries(self, table="documents"):
-        return {(k, o) for k, o in self.sql("select id, organization_id from %s__refs" % table).rows}
-
-    def rows(self, table="documents"):
-        """As the organizations' databases and the local part say, past postgres_fdw."""
-        found = self.sql("select id, organization_id from %s__local" % table).rows
-        for org in self.org_database:
-            found += self.org_sql(org, "select id, organization_id from %s" % table).rows
-        return {(k, o) for k, o in found}
-
-    def agrees(self):
-        return all(self.entries(t) == self.rows(t) for t in ("documents", "conversations", "messages"))
+from harness import eventually
+from lokadb_world import APPLICATION, TABLES, World
 
 
 @pytest.fixture
@@ -203,7 +87,14 @@ def test_a_key_in_two_organizations_is_given_to_nobody(world):
     before = world.entries()
     for what in ("diff", "sync"):
         left = world.json(what, status=1)["left"]
-        assert sorted((f["org"], f["key"]) for f in left) == [("1", "3"), ("1", "7"), ("1", "8000"), ("2", "5"), ("2", "8000"), ("3", "7")]
+        assert sorted((f["org"], f["key"]) for f in left) == [
+            ("1", "3"),
+            ("1", "7"),
+            ("1", "8000"),
+            ("2", "5"),
+            ("2", "8000"),
+            ("3", "7"),
+        ]
         assert all(f["kind"] == "conflict" and "organization" in f["why"] for f in left)
         assert world.entries() == before
     # Also when only one of them is looked at.
@@ -243,7 +134,16 @@ def test_a_dead_organization_is_reported_and_the_others_repaired(world):
 
 
 def test_profile_direct_without_a_mapping(world):
-    world.run("org-profile", "-db", world.dsn(world.cloud), "-org", "1", "-drop-fdw-credentials", *world.control_flags(), "direct")
+    world.run(
+        "org-profile",
+        "-db",
+        world.dsn(world.cloud),
+        "-org",
+        "1",
+        "-drop-fdw-credentials",
+        *world.control_flags(),
+        "direct"
+    )
     world.sql("delete from documents__refs where id = 5")
     world.sql("insert into documents__refs values (9001, 1)")
     world.org_sql("1", "insert into documents values (6, 1, 'second')")  # 6 is organization 2's
@@ -285,7 +185,9 @@ def test_sequences_go_past_the_largest_key(world):
     assert "behind the largest key 5000" in world.refs("diff")  # nothing wrong yet
     assert world.json("sync")["sequences_moved"] == [{"sequence": "public.documents_id_seq", "from": 100, "to": 5000}]
     with world.app() as c:
-        assert c.query("set lokadb.tenant = '3'; insert into documents(organization_id) values (3) returning id").rows == [("5001",)]
+        assert c.query(
+            "set lokadb.tenant = '3'; insert into documents(organization_id) values (3) returning id"
+        ).rows == [("5001",)]
     assert world.json("sync")["sequences_moved"] == []
 
 
@@ -323,10 +225,18 @@ def test_other_types_and_odd_names(make_world):
         ["-table", "things", "-tenant", "Org"],
     )
     w.move("o'hara")
-    w.sql("""delete from "Odd ""Docs__refs" where "The Key" ~ '[147]$'; delete from things__refs where "Org" <> 'Zoë'""")
-    w.sql("""insert into "Odd ""Docs__refs" select 'nobody''s "' || x, x from unnest(array['acme', 'o''hara', 'Zoë']) x""")
+    w.sql(
+        """delete from "Odd ""Docs__refs" where "The Key" ~ '[147]$'; delete from things__refs where "Org" <> 'Zoë'"""
+    )
+    w.sql(
+        """insert into "Odd ""Docs__refs" select 'nobody''s "' || x, x from unnest(array['acme', 'o''hara', 'Zoë']) x"""
+    )
     done = w.json("sync")["repaired"]
-    assert len(keys(done, "missing")) == 29 and len(keys(done, "stale")) == 3 and {f["org"] for f in done} == {"acme", "o'hara", "Zoë"}
+    assert (
+        len(keys(done, "missing")) == 29
+        and len(keys(done, "stale")) == 3
+        and {f["org"] for f in done} == {"acme", "o'hara", "Zoë"}
+    )
     assert "agree" in w.refs("diff", "-table", '"Odd ""Docs"')
     w.run("org-profile", "-db", w.dsn(w.cloud), "-org", "o'hara", "-drop-fdw-credentials", *w.control_flags(), "direct")
     w.sql("""delete from "Odd ""Docs__refs" where "Org" = 'o''hara'""")
@@ -380,7 +290,10 @@ class Traffic:
                         c.query("delete from documents where id in (%d, %d)" % (k, k - 1))
                         self.wrote(org, gone=[k, k - 1])
                     if k % 5 == 0:  # the same key again at once
-                        c.query("begin; delete from documents where id = %d; insert into documents values (%d, %s, 'y'); commit" % (k, k, org))
+                        c.query(
+                            "begin; delete from documents where id = %d; insert into documents values (%d, %s, 'y'); commit"
+                            % (k, k, org)
+                        )
                         self.wrote(org, added=[k])
 
         return root_writer
@@ -404,10 +317,16 @@ class Traffic:
 
                 while not self.stop.is_set():
                     k = next(keys)
-                    both("insert into documents values (%d, %s, 'x')" % (k, org), "select lokadb.put_refs('public.documents', '%s', '{%d}')" % (org, k))
+                    both(
+                        "insert into documents values (%d, %s, 'x')" % (k, org),
+                        "select lokadb.put_refs('public.documents', '%s', '{%d}')" % (org, k),
+                    )
                     self.wrote(org, added=[k])
                     if k % 2 == 0:
-                        both("delete from documents where id = %d" % k, "select lokadb.del_refs('public.documents', '%s', '{%d}')" % (org, k))
+                        both(
+                            "delete from documents where id = %d" % k,
+                            "select lokadb.del_refs('public.documents', '%s', '{%d}')" % (org, k),
+                        )
                         self.wrote(org, gone=[k])
 
         return direct_writer
@@ -440,7 +359,9 @@ def test_live_traffic_is_never_damaged(world, traffic):
     first = {row for row in original if int(row[0]) <= 100}
     for n in range(4):
         world.sql("delete from documents__refs where id between %d and %d" % (20 * n + 1, 20 * n + 9))
-        world.sql("insert into documents__refs select %d + g, 1 + g %% 3 from generate_series(1, 10) g" % (50000 + 100 * n))
+        world.sql(
+            "insert into documents__refs select %d + g, 1 + g %% 3 from generate_series(1, 10) g" % (50000 + 100 * n)
+        )
         done = world.json("sync")
         assert len(keys(done["repaired"], "stale")) == 10 and len(keys(done["repaired"], "missing")) == 9
     traffic.end()
@@ -471,7 +392,10 @@ def test_keys_that_come_and_go_while_they_are_repaired(world):
                 c.query("delete from documents__refs where id in (71003, 73003)")
                 time.sleep(0.05)
 
-    threads = [threading.Thread(target=churn, args=(str(k // 1000 - 70), k)) for k in (71001, 71002, 71003, 73001, 73002, 73003)]
+    threads = [
+        threading.Thread(target=churn, args=(str(k // 1000 - 70), k))
+        for k in (71001, 71002, 71003, 73001, 73002, 73003)
+    ]
     threads.append(threading.Thread(target=spoil))
     for t in threads:
         t.start()
@@ -538,7 +462,8 @@ def test_an_entry_that_vanishes_before_it_is_locked_is_put_again(world, put):
     generation = world.sql("select generation from lokadb.organizations where org = '1'").value
     statement = {
         "through the root": "set lokadb.tenant = '1'; insert into documents values (9001, 1, 'back')",
-        "directly": "begin; select * from lokadb.enter('1', %s); select lokadb.put_refs('public.documents', '1', '{9001, 9002}'); commit" % generation,
+        "directly": "begin; select * from lokadb.enter('1', %s); select lokadb.put_refs('public.documents', '1', '{9001, 9002}'); commit"
+        % generation,
     }[put]
     world.sql("insert into documents__refs values (9001, 1)")
     with wire.Conn(world.cluster.port, user="postgres", database=world.cloud) as repair, world.app() as c:
@@ -574,6 +499,11 @@ def test_killed_in_the_middle(make_world):
 def test_entries_only_change_for_the_owner(world):
     """The functions behind refs-sync are not for applications."""
     with world.app() as c:
-        for call in ("refs_look('documents')", "refs_remove('documents', '1', '{1}')", "refs_add('documents', '1', '{1}')", "sequence_forward('documents', 's')"):
+        for call in (
+            "refs_look('documents')",
+            "refs_remove('documents', '1', '{1}')",
+            "refs_add('documents', '1', '{1}')",
+            "sequence_forward('documents', 's')",
+        ):
             assert c.fails("select * from lokadb.%s" % call)["C"] == "42501"
         assert c.fails("select * from lokadb.moved")["C"] == "42501"
