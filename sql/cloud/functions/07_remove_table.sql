@@ -87,7 +87,7 @@ BEGIN
   EXECUTE format('DROP TABLE %s', t.tbl);
   PERFORM lokadb.revoke_all('TABLE', t.local_part);
   FOREACH c IN ARRAY v_comments || v_grants || v_triggers LOOP EXECUTE c; END LOOP;
-  EXECUTE format('DROP INDEX IF EXISTS %I.%I', v_name.nsp, t.tenant_index);
+  IF t.tenant_index IS NOT NULL THEN EXECUTE format('DROP INDEX IF EXISTS %I.%I', v_name.nsp, t.tenant_index); END IF;
   IF p_drop_tenant THEN
     EXECUTE format('ALTER TABLE %s DROP COLUMN %I', t.local_part, t.tenant_col);
   ELSIF t.tenant_added THEN  -- the application does not fill it
