@@ -160,6 +160,20 @@ def test_a_move_under_way_holds_it_off(cloud):
         assert "an organization is being moved: try again" in cloud.refuses("add-table", "-table", "t")
 
 
+def test_two_who_add_tables_take_turns(cloud):
+    cloud.sql(T)
+    with cloud.connect("postgres") as c:
+        c.query("create table u (%s); begin; select lokadb.add_table('u')" % AS)
+        assert "somebody else adds or removes tables" in cloud.refuses("add-table", "-table", "t")
+
+
+def test_what_is_accepted_or_tells_the_organization_is_no_obstacle(cloud):
+    cloud.sql(T + "create unique index u on t (v); create unique index u2 on t (lower(v)); create unique index u3 on t (v, organization_id)")
+    cloud.add("t", "-accept-unique", "u", "-accept-unique", "u2")
+    cloud.sql("create table n (id uuid primary key, t_id bigint not null references t__refs, nr int, unique nulls not distinct (t_id, nr))")
+    cloud.add("n")
+
+
 # ------------------------------------------------------------------ tables of another owner
 
 

@@ -229,14 +229,20 @@ BEGIN
   END LOOP;
 END $f$;
 
--- Whether all organizations are at home; holds off moves until the end of the transaction.
-CREATE OR REPLACE FUNCTION lokadb.check_all_at_home(p_doing text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+-- Whether all organizations are at home; holds off moves, and others who add or remove tables, until the end of the
+-- transaction.
+CREATE OR REPLACE FUNCTION lokadb.check_all_at_home(p_doing text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $f$
 DECLARE
   v text;
 BEGIN
   IF NOT pg_try_advisory_xact_lock_shared(lokadb.pause_key('*')) THEN
     PERFORM lokadb.refuse('an organization is being moved: try again when that is done');
   END IF;
+  BEGIN
+    LOCK TABLE lokadb.tables IN SHARE ROW EXCLUSIVE MODE;
+  EXCEPTION WHEN lock_not_available THEN
+    PERFORM lokadb.refuse('somebody else adds or removes tables: try again when that is done');
+  END;
   FOR v IN SELECT org FROM lokadb.organizations WHERE profile <> 'local' ORDER BY org LOOP
     PERFORM lokadb.refuse(format('organization %s has a database of its own, or is on its way: bring it home first (move-org -back), %s', v, p_doing));
   END LOOP;

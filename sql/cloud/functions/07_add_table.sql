@@ -6,7 +6,7 @@ DECLARE
   v_tbl regclass := lokadb.ordinary_table(p_table);
   v_name record;
   v_key record;
-  v_tenant text := coalesce(p_tenant, (SELECT max(tenant_col) FROM lokadb.tables), 'organization_id');
+  v_tenant text;
   v_nullable boolean;
   v_type text;
   v_relations jsonb;
@@ -15,6 +15,7 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM lokadb.tables WHERE tbl = v_tbl) THEN RETURN lokadb.same_table(v_tbl, p_key, p_tenant, p_relations); END IF;
   PERFORM lokadb.check_all_at_home(format('add %s, and move it again', v_tbl));
+  v_tenant := coalesce(p_tenant, (SELECT tenant_col FROM lokadb.tables ORDER BY position LIMIT 1), 'organization_id');
   PERFORM lokadb.check_rights(v_tbl);
   PERFORM lokadb.lock_whole(v_tbl);
   IF octet_length(v_tenant) > 63 THEN PERFORM lokadb.refuse(format('%s is too long for the name of a column', v_tenant)); END IF;
