@@ -5,7 +5,7 @@ import json
 import pytest
 from cloud import ORGANIZATIONS
 from harness import takes
-from wire import query
+from wire import copy_data, copy_done, query
 
 SETUP = ORGANIZATIONS + """
 create table documents (id bigint primary key, organization_id bigint not null references organizations, title text, secret text);
@@ -450,3 +450,77 @@ def test_organizations_that_have_moved_are_guarded(gate):
     admin.query("insert into organizations values (4); begin")
     gate.connect("postgres").query("select pg_advisory_lock(lokadb.pause_key('4'))")
     assert admin.fails("delete from organizations where id = 4")["C"] == "55P03"
+
+
+def test_above_read_committed_an_old_snapshot_sees_the_old_routing(gate):
+    """So such a transaction's gate is asked once more, in autocommit, while it holds the lock."""
+    app, control = gate.connect(), gate.connect()
+    app.query("begin isolation level repeatable read; select count(*) from documents")
+    gate.sql("insert into lokadb.organizations (org, profile, server) values ('1', 'fdw', 's')")
+    app.query(enter("1"))
+    assert control.fails(enter("1"))["C"] == "LK001"
+
+
+def test_a_deferred_foreign_key_is_checked_before_the_other_database_commits(gate):
+    gate.sql("alter table audit drop constraint audit_document_id_fkey; insert into audit values (2);"
+             " alter table audit add constraint later foreign key (document_id) references documents__refs deferrable initially deferred")
+    app = gate.connect()
+    assert app.value("begin; select 1") == "1"
+    app.query(enter("1"))
+    assert app.value("select lokadb.del_refs('documents', '1', '{2}')") == "1"
+    error = app.fails("set constraints all immediate")
+    assert (error["C"], error["n"]) == ("23503", "later")
+
+
+def test_the_refs_triggers_wait_a_bounded_time(gate):
+    app, second = gate.connect(), gate.connect()
+    app.query("begin; " + enter("1") + "; select lokadb.put_refs('documents', '1', '{80}')")
+    with takes(4, 9):
+        assert second.fails("insert into documents values (80, 2)")["C"] == "55P03"
+
+
+def test_rows_of_several_organizations_in_one_statement(gate):
+    app = gate.connect()
+    said = app.query("insert into documents (id, organization_id, title) select k, o, 't' from unnest(array[20, 21, 22]::bigint[], array[1, 2, 3]::bigint[]) x(k, o) returning id, organization_id")
+    assert said.tags == ["INSERT 0 3"] and sorted(map(tuple, said.rows)) == [("20", "1"), ("21", "2"), ("22", "3")]
+    assert app.query("insert into notes (organization_id) values (1), (2) returning id").tags == ["INSERT 0 2"]
+    assert app.value("insert into messages (id, document_id) values (30, 21) returning organization_id") == "2"
+    app.query("insert into messages (id, document_id) select id + 100, document_id from messages")
+    assert gate.value("select count(*) from messages m join documents d on d.id = m.document_id where m.organization_id <> d.organization_id") == "0"
+    assert app.value("begin; set local lokadb.tenant = '3'; insert into messages (id, document_id) values (31, 22) returning organization_id") == "3"
+
+
+def test_copy_goes_through_a_temporary_table(gate):
+    app = gate.connect()
+    assert app.fails("copy documents (id, organization_id) from stdin")["C"] == "0A000"
+    app.query("begin; create temp table t on commit drop as select id, organization_id from documents with no data")
+    app.send(query("copy t from stdin"))
+    app.read_until("G")
+    app.send(copy_data(b"40\t1\n41\t2\n") + copy_done())
+    app.ready()
+    app.query("insert into documents (id, organization_id) select * from t; commit")
+    assert gate.value("select count(*) from documents__refs where id in (40, 41)") == "2"
+
+
+def test_a_role_with_rights_on_some_columns_reads_them(gate):
+    other = gate.connect("other")
+    other.query("begin; set local lokadb.tenant = '2'")
+    assert sorted(map(tuple, other.query("select id, title from documents").rows)) == [("1", "doc 1"), ("3", "doc 3")]
+    assert other.fails("select secret from documents")["C"] == "42501"
+
+
+@pytest.mark.parametrize("tenant, name", [("bigint", "7"), ("int", "7"), ("uuid", "11111111-1111-1111-1111-111111111111"), ("text", "é")])
+def test_a_named_organization_opens_no_part_of_another(cloud, tenant, name):
+    cloud.sql("create table t (id bigint primary key, o %s not null, v text); grant all on t to app" % tenant)
+    cloud.add("t", "-tenant", "o")
+    moved = {"uuid": "22222222-2222-2222-2222-222222222222"}.get(tenant, "8")
+    cloud.sql("create table part (like t); alter table t attach partition part for values in ('%s')" % moved)
+    app = cloud.connect()
+    app.query("prepare p as select * from t; set plan_cache_mode = force_generic_plan; prepare q as select * from t where id = $1")
+    for statement in ("select * from t", "execute p", "execute q (1)", "delete from t", "update t set v = 'x'"):
+        for organization, opened in ((name, False), (moved, True), ("*", True), ("", True), ("NOBODY", False)):
+            value = cloud.value("select lokadb.nobody()") if organization == "NOBODY" else organization
+            app.query("begin; set local lokadb.tenant = '%s'" % value)
+            plan = "\n".join(row[0] for row in app.query("explain (analyze, costs off, timing off) " + statement).rows)
+            app.query("rollback")
+            assert ("Scan on part" in plan) == opened, (organization, statement, plan)
