@@ -23,11 +23,17 @@ constexpr FlagSpec kFlags[] = {
     kJsonFlag,
 };
 
+void check_relations(const std::vector<std::string>& relations) {
+  for (const std::string& r : relations) {
+    auto equals = r.find('=');
+    if (equals == std::string::npos || equals == 0) throw Failure{"-relation needs COLUMN=PARENT, not " + r, kUsage};
+  }
+}
+
 std::string relations_json(Connection& db, const std::vector<std::string>& relations) {
   std::string json = "{}";
   for (const std::string& r : relations) {
     auto equals = r.find('=');
-    if (equals == std::string::npos || equals == 0) throw Failure{"-relation needs COLUMN=PARENT, not " + r, kUsage};
     json = db.value("SELECT $1::jsonb || jsonb_build_object($2::text, $3::text)",
                     {json, r.substr(0, equals), r.substr(equals + 1)});
   }
@@ -36,17 +42,17 @@ std::string relations_json(Connection& db, const std::vector<std::string>& relat
 
 Value if_given(const Flags& flags, std::string_view name) { return flags.has(name) ? Value(flags.get(name)) : Value(); }
 
-void add(Connection& db, const Flags& flags, const std::string& table) {
+// What was done, as JSON.
+std::string add(Connection& db, const Flags& flags, const std::string& table) {
   std::string unique = "{}";
   for (const std::string& name : flags.all("accept-unique"))
     unique = db.value("SELECT array_append($1::text[], $2::text)", {unique, name});
-  std::string done = db.value(
+  return db.value(
       "SELECT lokadb.add_table($1, $2, $3, $4::jsonb, $5::text[])",
       {table, if_given(flags, "key"), if_given(flags, "tenant"), relations_json(db, flags.all("relation")), unique});
-  if (flags.has("json")) {
-    std::printf("%s\n", done.c_str());
-    return;
-  }
+}
+
+void say(Connection& db, const std::string& done) {
   Rows said = db.query(
       "SELECT x->>'table', CASE WHEN (x->>'added')::bool THEN format('added, %s rows%s%s', x->>'rows',"
       " CASE WHEN (x->>'tenant_added')::bool THEN ', tenant column ' || (x->>'tenant') || ' made' END,"
@@ -60,6 +66,7 @@ int run(const Flags& flags) {
   if (!flags.has("all") && !flags.has("table")) throw Failure{"-table or -all is missing", kUsage};
   if (flags.has("all") && (flags.has("key") || flags.has("relation")))
     throw Failure{"-key and -relation are for one table, not for -all", kUsage};
+  check_relations(flags.all("relation"));
   Connection db(flags.get("db"), "lokadb add-table");
   std::vector<std::string> tables;
   if (flags.has("all")) {
@@ -71,8 +78,15 @@ int run(const Flags& flags) {
   }
   // All or none; a dry run does everything and takes it back.
   db.run("BEGIN");
-  for (const std::string& table : tables) add(db, flags, table);
+  std::vector<std::string> done;
+  for (const std::string& table : tables) done.push_back(add(db, flags, table));
   db.run(flags.has("dry-run") ? "ROLLBACK" : "COMMIT");
+  for (const std::string& json : done) {
+    if (flags.has("json"))
+      std::printf("%s\n", json.c_str());
+    else
+      say(db, json);
+  }
   if (flags.has("dry-run") && !flags.has("json")) std::printf("dry run: nothing was changed\n");
   return 0;
 }

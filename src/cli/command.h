@@ -16,8 +16,8 @@ struct Command {
   int (*run)(const Flags& flags);  // exit status; throws Failure
 };
 
-extern const Command kInit, kAddTable, kTables, kOrgs, kMoveOrg, kPause, kResume, kOrgProfile, kKeygen, kOrgCredentials,
-    kRefsDiff, kRefsSync;
+extern const Command kInit, kAddTable, kRemoveTable, kTables, kOrgs, kMoveOrg, kPause, kResume, kOrgProfile, kKeygen,
+    kOrgCredentials, kRefsDiff, kRefsSync;
 
 inline constexpr FlagSpec kDbFlag{"db", "CLOUD", "connection string or URI of the cloud database", true};
 inline constexpr FlagSpec kJsonFlag{"json", "", "answer in JSON, for programs"};

@@ -39,8 +39,38 @@ void begin_install(Connection& db) {
       "now())");
 }
 
+// What only a superuser can do and has not done yet, as SQL; empty: all is there.
+std::string missing_grants(Connection& db) {
+  return db.value(
+      "SELECT concat_ws(' ', CASE WHEN f.oid IS NULL THEN 'CREATE EXTENSION postgres_fdw SCHEMA public;' END,"
+      " CASE WHEN f.oid IS NULL OR NOT has_foreign_data_wrapper_privilege(f.oid, 'USAGE') THEN"
+      " format('GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO %I;', current_user) END,"
+      " CASE WHEN NOT has_parameter_privilege('session_replication_role', 'SET') THEN"
+      " format('GRANT SET ON PARAMETER session_replication_role TO %I;', current_user) END)"
+      " FROM (SELECT) x LEFT JOIN pg_foreign_data_wrapper f ON f.fdwname = 'postgres_fdw'"
+      " WHERE NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)");
+}
+
+// In one sentence, instead of the server's word on the first thing that fails.
+void check_rights(Connection& db) {
+  Rows rows = db.query(
+      "SELECT current_user, has_database_privilege(current_database(), 'CREATE'), n.nspowner::regrole::text,"
+      " coalesce(pg_has_role(n.nspowner, 'USAGE'), true), EXISTS (SELECT FROM pg_extension WHERE extname = "
+      "'postgres_fdw')"
+      " FROM (SELECT) x LEFT JOIN pg_namespace n ON n.nspname = 'lokadb'");
+  const std::string who = rows.get(0, 0);
+  if (rows.get(0, 3) == "f")
+    throw Failure{"schema lokadb belongs to " + rows.get(0, 2) + ": run this as that role or a superuser"};
+  if (rows.is_null(0, 2) && rows.get(0, 1) == "f")
+    throw Failure{who + " may not create a schema: run this as the owner of database " + db.database()};
+  std::string grants = missing_grants(db);
+  if (rows.get(0, 4) == "f" && !grants.empty())
+    throw Failure{"a superuser must run this in database " + db.database() + " first: " + grants};
+}
+
 void install_cloud(Connection& db, const Flags& flags) {
   const std::string part = "cloud/";
+  check_rights(db);
   begin_install(db);
   refuse_newer(db, part);
   db.run("CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA public");
@@ -80,6 +110,9 @@ int run(const Flags& flags) {
   if (db.version() < 150000) throw Failure{"the cloud must be PostgreSQL 15 or newer"};
   in_transaction(db, [&] { install_cloud(db, flags); });
   std::printf("schema lokadb is up to date in database %s\n", db.database().c_str());
+  std::string grants = missing_grants(db);
+  if (!grants.empty())
+    std::printf("before an organization can move, a superuser must run in this database: %s\n", grants.c_str());
   return 0;
 }
 

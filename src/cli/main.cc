@@ -12,8 +12,9 @@
 namespace lokadb::cli {
 namespace {
 
-constexpr const Command* kCommands[] = {&kInit,   &kAddTable,   &kTables, &kOrgs,           &kMoveOrg,  &kPause,
-                                        &kResume, &kOrgProfile, &kKeygen, &kOrgCredentials, &kRefsDiff, &kRefsSync};
+constexpr const Command* kCommands[] = {&kInit,           &kAddTable, &kRemoveTable, &kTables,     &kOrgs,
+                                        &kMoveOrg,        &kPause,    &kResume,      &kOrgProfile, &kKeygen,
+                                        &kOrgCredentials, &kRefsDiff, &kRefsSync};
 
 int width(std::string_view text) {
   int n = 0;

@@ -1,5 +1,6 @@
 """Fixtures. `start` makes proxies, `cluster` is the PostgreSQL behind them."""
 
+import itertools
 import os
 import pathlib
 import shutil
@@ -10,6 +11,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 import harness  # noqa: E402
+from cloud import Cloud  # noqa: E402
 
 
 def new_folder():
@@ -71,3 +73,28 @@ def prepare(cluster):
 def start(prepare):
     """start(**settings of harness.Proxy) runs a proxy and checks at the end that it stayed healthy."""
     return lambda **settings: prepare(**settings).start()
+
+
+@pytest.fixture(scope="session")
+def cloud_template(cluster_of_session):
+    """A database with schema lokadb and nothing else, to be copied."""
+    c = cluster_of_session
+    c.sql("create database cloud_template", "postgres")
+    cloud = Cloud(c, "cloud_template")
+    cloud.run("init", check=True)
+    cloud.sql("grant create on schema public to public")
+    c.admin.pop("cloud_template").drop()
+    yield "cloud_template"
+
+
+@pytest.fixture
+def cloud(cluster, cloud_template):
+    """A fresh cloud database."""
+    name = "cloud_%d" % next(cloud_number)
+    cluster.sql("create database %s template %s" % (name, cloud_template), "postgres")
+    made = Cloud(cluster, name)
+    yield made
+    made.close()
+
+
+cloud_number = itertools.count(1)

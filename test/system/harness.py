@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import fcntl
+import functools
 import os
 import pathlib
 import pwd
@@ -54,9 +55,11 @@ def give_to_service_user(path):
         shutil.chown(path, SERVICE_USER, SERVICE_USER)
 
 
-def runnable_binary():
+def runnable_binary(name="lokadb-proxy"):
     """The program under test, as a copy where the service user can read it if it may not be able to otherwise."""
     binary = os.environ.get("LOKADB_PROXY", str(ROOT / "build" / "lokadb-proxy"))
+    if name != "lokadb-proxy":
+        binary = str(pathlib.Path(binary).with_name(name))
     if os.geteuid() != 0:
         return binary
     folder = tempfile.mkdtemp(prefix="lkbin", dir="/tmp")
@@ -66,6 +69,31 @@ def runnable_binary():
 
 
 BINARY = runnable_binary()
+
+
+@functools.cache
+def command_line():
+    return runnable_binary("lokadb")
+
+
+def lokadb(*arguments, stdin=None, timeout=60, check=False, env=None):
+    """Runs the command line (which stands beside the proxy) to its end. check: it must succeed."""
+    program = command_line()
+    done = subprocess.run(
+        [program, *map(str, arguments)],
+        input=stdin,
+        stdin=None if stdin is not None else subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd="/",
+        env={**os.environ, **(env or {})},
+        **as_service_user()
+    )
+    assert not FORBIDDEN.search(done.stderr), done.stderr
+    assert done.returncode in (0, 1, 2), (done.returncode, done.stderr)
+    assert not check or done.returncode == 0, done.stderr
+    return done
 
 
 def free_port():

@@ -1,6 +1,9 @@
 -- The type of the tenant column, one per cloud database, and the setting that names the organization.
+--
+-- Every function says its search_path, with pg_temp last: unnamed it would come first for tables and types, and who may
+-- make temporary objects could put a type of his own, called text, into a SECURITY DEFINER function.
 
-CREATE OR REPLACE FUNCTION lokadb.tenant_type() RETURNS text LANGUAGE sql STABLE SET search_path = ''
+CREATE OR REPLACE FUNCTION lokadb.tenant_type() RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT value FROM lokadb.settings WHERE name = 'tenant_type' $$;
 
 -- The client's role, also inside SECURITY DEFINER.
@@ -15,7 +18,7 @@ RETURN hashtextextended('lokadb.organization:' || org, 0);
 -- is under LokaDB, since policies and defaults use them. They are written out as they are (STABLE, no subselect), so
 -- that partitions are removed when execution starts; their bodies are parsed here, so no search_path of a client matters.
 CREATE OR REPLACE FUNCTION lokadb.set_tenant_type(p_type text, p_setting text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $f$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   v_setting text := coalesce(p_setting, (SELECT value FROM lokadb.settings WHERE name = 'setting'), 'lokadb.tenant');
   v_to text; v_nobody text; v_lo text; v_hi text;
@@ -30,11 +33,15 @@ BEGIN
     RAISE EXCEPTION 'the tenant columns of this database are of type % (setting %): another needs a database without tables under LokaDB',
       lokadb.tenant_type(), (SELECT value FROM lokadb.settings WHERE name = 'setting') USING ERRCODE = 'LK002';
   END IF;
+  IF p_type = 'text' AND getdatabaseencoding() <> 'UTF8' THEN
+    RAISE EXCEPTION 'tenants of type text need a database in UTF8, not in %', getdatabaseencoding() USING ERRCODE = 'LK002';
+  END IF;
   IF v_setting !~ '^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+$' THEN
     RAISE EXCEPTION 'not the name of a setting of one''s own: %', v_setting USING ERRCODE = 'LK002';
   END IF;
   SELECT x.t, x.n, x.lo, x.hi INTO v_to, v_nobody, v_lo, v_hi FROM (VALUES
-    ('bigint', $$CASE WHEN v ~ '^(0|-?[1-9][0-9]*)$' THEN v::bigint ELSE ('not canonical: ' || v)::bigint END$$,
+    ('bigint', $$CASE WHEN v ~ '^(0|-?[1-9][0-9]{0,18})$' AND v::numeric BETWEEN -9223372036854775808 AND 9223372036854775807
+        THEN v::bigint ELSE ('not canonical: ' || v)::bigint END$$,
      '''-9223372036854775808''', '-9223372036854775808', '9223372036854775807'),
     ('uuid', $$CASE WHEN v::uuid::text = v THEN v::uuid ELSE ('not canonical: ' || v)::uuid END$$,
      '''ffffffff-ffff-ffff-ffff-ffffffffffff''', '''00000000-0000-0000-0000-000000000000''::uuid',
@@ -57,7 +64,7 @@ BEGIN
 END $f$;
 
 -- The organization as it is kept everywhere: canonical text of the tenant's type, 22P02 else, and none of the reserved.
-CREATE OR REPLACE FUNCTION lokadb.canonical(p_org text) RETURNS text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.canonical(p_org text) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
   IF p_org IS NULL OR p_org IN ('', '*', lokadb.nobody()) THEN
     RAISE EXCEPTION 'not an organization: %', coalesce(quote_literal(p_org), 'null') USING ERRCODE = 'invalid_text_representation';

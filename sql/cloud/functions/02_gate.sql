@@ -1,8 +1,9 @@
 -- The gate, which every batch for one organization passes: pause, rights, definitions, keys, generation.
 
--- The definition of a table as one text. Changes with DDL on the root and with triggers, columns, defaults and policies
--- of the local part; not with ANALYZE, VACUUM or an index.
-CREATE OR REPLACE FUNCTION lokadb.fingerprint(p_tbl regclass) RETURNS text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+-- The definition of a table as one text. Changes with DDL on the root and with triggers, columns, defaults, policies,
+-- rules, checks and foreign keys of the local part; not with ANALYZE, VACUUM or an index. What is new has a higher xmin
+-- than what it replaces, so that no change leaves count and sum as they were.
+CREATE OR REPLACE FUNCTION lokadb.fingerprint(p_tbl regclass) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t oid[] := (SELECT ARRAY[x.tbl, x.local_part] FROM lokadb.tables x WHERE x.tbl = p_tbl);
   r text;
@@ -12,20 +13,27 @@ BEGIN
     UNION ALL SELECT xmin FROM pg_catalog.pg_attribute WHERE attrelid = ANY (t) AND attnum > 0
     UNION ALL SELECT xmin FROM pg_catalog.pg_attrdef WHERE adrelid = ANY (t)
     UNION ALL SELECT xmin FROM pg_catalog.pg_trigger WHERE tgrelid = ANY (t)
-    UNION ALL SELECT xmin FROM pg_catalog.pg_policy WHERE polrelid = ANY (t)) c;
+    UNION ALL SELECT xmin FROM pg_catalog.pg_policy WHERE polrelid = ANY (t)
+    UNION ALL SELECT xmin FROM pg_catalog.pg_rewrite WHERE ev_class = ANY (t)
+    UNION ALL SELECT xmin FROM pg_catalog.pg_constraint WHERE conrelid = ANY (t) AND contype IN ('c', 'f')) c;
   RETURN r;
 END $f$;
 
 -- Rights of the client's role, by PostgreSQL's rules: {"public.documents": {"INSERT": ["title"], "SELECT": []}}; an
--- empty list means any column. 42501.
-CREATE OR REPLACE FUNCTION lokadb.require(p jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+-- empty list means any column. 42501. As for a statement of its own, the schema must be open to the role, too.
+CREATE OR REPLACE FUNCTION lokadb.require(p jsonb) RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   r record;
   who name := lokadb.role();
 BEGIN
   -- Takes and drops a lock: so a REVOKE by others is seen also in the middle of a transaction.
   PERFORM pg_relation_size('lokadb.generation');
-  FOR r IN SELECT t.key::regclass AS tbl, q.key AS priv, q.value AS cols FROM jsonb_each(p) t, jsonb_each(t.value) q LOOP
+  FOR r IN SELECT c.oid::regclass AS tbl, c.relnamespace, q.key AS priv, q.value AS cols
+           FROM jsonb_each(p) t JOIN pg_catalog.pg_class c ON c.oid = t.key::regclass, jsonb_each(t.value) q LOOP
+    IF NOT has_schema_privilege(who, r.relnamespace, 'USAGE') THEN
+      RAISE EXCEPTION 'permission denied for schema %', (SELECT nspname FROM pg_catalog.pg_namespace WHERE oid = r.relnamespace)
+        USING ERRCODE = 'insufficient_privilege';
+    END IF;
     CONTINUE WHEN has_table_privilege(who, r.tbl, r.priv);
     CONTINUE WHEN r.priv <> 'DELETE' AND CASE WHEN r.cols = '[]' THEN has_any_column_privilege(who, r.tbl, r.priv)
       ELSE NOT EXISTS (SELECT FROM jsonb_array_elements_text(r.cols) c WHERE NOT has_column_privilege(who, r.tbl, c, r.priv)) END;
@@ -34,16 +42,25 @@ BEGIN
   END LOOP;
 END $f$;
 
+-- Any right at all on the table, for those who ask where its keys belong. 42501.
+CREATE OR REPLACE FUNCTION lokadb.require_any(p_tbl regclass) RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+  IF has_table_privilege(lokadb.role(), p_tbl, 'DELETE') THEN RETURN; END IF;
+  IF has_any_column_privilege(lokadb.role(), p_tbl, 'INSERT, UPDATE') THEN RETURN; END IF;
+  PERFORM lokadb.require(jsonb_build_object(p_tbl::text, '{"SELECT": []}'::jsonb));
+END $f$;
+
 -- Inside a transaction it holds until the end, in autocommit it only answers. 55P03: paused; LK001: the routing is
 -- another than the caller knows, with the true one in DETAIL.
 CREATE OR REPLACE FUNCTION lokadb.enter(p_org text, p_generation bigint, p_tables jsonb DEFAULT '{}', p_write boolean DEFAULT false,
   p_keys jsonb DEFAULT '{}', p_rights jsonb DEFAULT '{}', OUT profile text, OUT generation bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $f$
 DECLARE
   r record;
   bad boolean;
   stale text;
 BEGIN
+  p_org := lokadb.canonical(p_org);
   IF NOT pg_try_advisory_xact_lock_shared(lokadb.pause_key(p_org)) THEN
     BEGIN
       PERFORM pg_advisory_xact_lock_shared(lokadb.pause_key(p_org));
@@ -69,6 +86,7 @@ BEGIN
       stale := r.key;
       CONTINUE;
     END IF;
+    PERFORM lokadb.require_any(r.tbl);
     EXECUTE format('SELECT EXISTS (SELECT FROM unnest($1::%s[]) k WHERE NOT EXISTS (SELECT FROM %s r WHERE r.%I = k AND r.%I = lokadb.to_tenant($2)))',
                    r.key_type, r.refs, r.key_col, r.tenant_col) INTO bad USING r.keys, p_org;
     IF bad THEN stale := r.key; END IF;
@@ -87,7 +105,7 @@ END $f$;
 
 -- For writes without one organization and transactions above READ COMMITTED: a move takes this key, too.
 CREATE OR REPLACE FUNCTION lokadb.enter_all() RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $f$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(lokadb.pause_key('*'));
 EXCEPTION WHEN lock_not_available THEN

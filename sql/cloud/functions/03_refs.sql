@@ -1,29 +1,37 @@
 -- Refs: which organization a key belongs to. Application roles reach them only through these functions.
 
--- Keys in the type the client declared. Needs any right on the table.
-CREATE OR REPLACE FUNCTION lokadb.find_refs(p_tbl regclass, p_keys anyarray) RETURNS TABLE (key text, org text)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $f$
+-- 42P01: a table that is not under LokaDB, or not any more.
+CREATE OR REPLACE FUNCTION lokadb.known_table(p_tbl regclass) RETURNS lokadb.tables LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
-  who name := lokadb.role();
 BEGIN
-  SELECT * INTO STRICT t FROM lokadb.tables x WHERE x.tbl = p_tbl;
-  IF NOT has_any_column_privilege(who, p_tbl, 'SELECT,INSERT,UPDATE') AND NOT has_table_privilege(who, p_tbl, 'DELETE') THEN
-    PERFORM lokadb.require(jsonb_build_object(p_tbl::text, '{"SELECT": []}'::jsonb));
-  END IF;
+  SELECT * INTO t FROM lokadb.tables x WHERE x.tbl = p_tbl;
+  IF NOT FOUND THEN RAISE EXCEPTION 'lokadb: % is not under LokaDB', p_tbl USING ERRCODE = 'undefined_table'; END IF;
+  RETURN t;
+END $f$;
+
+-- Keys in the type the client declared. Needs any right on the table.
+CREATE OR REPLACE FUNCTION lokadb.find_refs(p_tbl regclass, p_keys anyarray) RETURNS TABLE (key text, org text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  t lokadb.tables := lokadb.known_table(p_tbl);
+BEGIN
+  PERFORM lokadb.require_any(p_tbl);
   RETURN QUERY EXECUTE format('SELECT %2$I::text, %3$I::text FROM %1$s WHERE %2$I = ANY($1::text[]::%4$s[])',
                               t.refs, t.key_col, t.tenant_col, t.key_type) USING p_keys;
 END $f$;
 
+-- What both steps ask for first. The lock is there already after enter; who only claims to have entered does not get
+-- past a pause.
 CREATE OR REPLACE FUNCTION lokadb.refs_step(p_tbl regclass, p_org text, p_right text) RETURNS lokadb.tables
-LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
 BEGIN
-  IF current_setting('lokadb.entered', true) IS DISTINCT FROM p_org THEN
+  IF current_setting('lokadb.entered', true) IS DISTINCT FROM p_org OR NOT pg_try_advisory_xact_lock_shared(lokadb.pause_key(p_org)) THEN
     RAISE EXCEPTION 'lokadb: organization % was not entered in this transaction', p_org USING ERRCODE = 'object_not_in_prerequisite_state';
   END IF;
-  SELECT * INTO STRICT t FROM lokadb.tables x WHERE x.tbl = p_tbl;
+  t := lokadb.known_table(p_tbl);
   PERFORM lokadb.require(jsonb_build_object(p_tbl::text, jsonb_build_object(p_right, '[]'::jsonb)));
   RETURN t;
 END $f$;
@@ -31,7 +39,7 @@ END $f$;
 -- After the organization has executed the statement. Entries that are there already are locked as the triggers lock
 -- them, so that a repair does not take them away before the commit. 23505 as the cloud path gives; 40P01: gave up.
 CREATE OR REPLACE FUNCTION lokadb.put_refs(p_tbl regclass, p_org text, p_keys text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $f$
 DECLARE
   t lokadb.tables := lokadb.refs_step(p_tbl, p_org, 'INSERT');
   n bigint := 0;
@@ -57,7 +65,7 @@ EXCEPTION WHEN lock_not_available THEN
 END $f$;
 
 CREATE OR REPLACE FUNCTION lokadb.raise_duplicate(p_tbl regclass, p_col name, p_key text) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   c pg_catalog.pg_class;
   con name;
@@ -70,7 +78,7 @@ BEGIN
 END $f$;
 
 CREATE OR REPLACE FUNCTION lokadb.del_refs(p_tbl regclass, p_org text, p_keys text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $f$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $f$
 DECLARE
   t lokadb.tables := lokadb.refs_step(p_tbl, p_org, 'DELETE');
   n bigint;
@@ -89,9 +97,10 @@ EXCEPTION
       DETAIL = 'Two transactions may be waiting for each other in two databases.';
 END $f$;
 
--- {"public.messages": {"conversation_id": ["…"]}}: says what the parent trigger would say. 23514.
+-- {"public.messages": {"conversation_id": ["…"]}}: says what the parent trigger would say. 23514. Needs any right on
+-- the child.
 CREATE OR REPLACE FUNCTION lokadb.check_parents(p_org text, p_parents jsonb) RETURNS void
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   r record;
   bad text;
@@ -99,6 +108,7 @@ BEGIN
   FOR r IN SELECT x.child, x.col, p.*, ARRAY(SELECT jsonb_array_elements_text(q.value)) AS keys
            FROM jsonb_each(p_parents) j, jsonb_each(j.value) q, lokadb.relations x, lokadb.tables p
            WHERE x.child = j.key::regclass AND x.col = q.key AND p.tbl = x.parent LOOP
+    PERFORM lokadb.require_any(r.child);
     EXECUTE format('SELECT %2$I::text FROM %1$s WHERE %2$I = ANY ($2::%3$s[]) AND %4$I <> lokadb.to_tenant($1) LIMIT 1',
                    r.refs, r.key_col, r.key_type, r.tenant_col) INTO bad USING p_org, r.keys;
     IF bad IS NOT NULL THEN PERFORM lokadb.raise_parent(r.child, r.col, bad); END IF;
@@ -106,7 +116,7 @@ BEGIN
 END $f$;
 
 CREATE OR REPLACE FUNCTION lokadb.raise_parent(p_child regclass, p_col name, p_key text) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   c pg_catalog.pg_class;
 BEGIN
@@ -119,7 +129,7 @@ END $f$;
 -- For policies of the local parts, which are used by name for what a root cannot do (ON CONFLICT and GROUP BY on the
 -- key): the right on the root, an organization that is named and lives here.
 CREATE OR REPLACE FUNCTION lokadb.leaf_guard(root regclass, priv text) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t text := lokadb.tenant()::text;
 BEGIN
@@ -137,13 +147,13 @@ END $f$;
 
 -- ------------------------------------------------------------------ triggers shared by all tables
 
-CREATE OR REPLACE FUNCTION lokadb.key_fixed() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.key_fixed() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
   RAISE EXCEPTION 'lokadb: the key and the tenant column of %.% cannot be changed', TG_TABLE_SCHEMA, TG_TABLE_NAME
     USING ERRCODE = 'feature_not_supported';
 END $f$;
 
-CREATE OR REPLACE FUNCTION lokadb.no_truncate() RETURNS trigger LANGUAGE plpgsql SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.no_truncate() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
   RAISE EXCEPTION 'lokadb: TRUNCATE of %.% would leave its refs behind: use DELETE', TG_TABLE_SCHEMA, TG_TABLE_NAME
     USING ERRCODE = 'feature_not_supported';

@@ -1,47 +1,97 @@
--- The triggers of LokaDB. Those of refs are written out for each table, since they run for every row; the others are
--- rare enough for one function with arguments.
+-- The triggers of LokaDB. Those of refs and parents are written out for each table, since they run for every row; the
+-- others are rare enough for one function with arguments. None may be called by an application role: put on a table of
+-- his own, it would write refs for anybody.
 
-CREATE OR REPLACE FUNCTION lokadb.make_refs_triggers(p_tbl regclass) RETURNS void LANGUAGE plpgsql SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.make_refs_triggers(p_tbl regclass) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
-  v_name text;
   con name;
   c record;
+  r record;
+  checks text;
 BEGIN
   SELECT * INTO t FROM lokadb.tables WHERE tbl = p_tbl;
   SELECT * INTO c FROM lokadb.name_of(p_tbl);
   SELECT conname INTO con FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND contype = 'p';
-  v_name := lokadb.trigger_function(p_tbl, 'refs_ins');
-  EXECUTE format($x$CREATE OR REPLACE FUNCTION %1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $g$
-DECLARE
-  is_ours boolean;
-BEGIN
+  -- The parent trigger does not see a parent of the same statement (INSERT of a tree, or in WITH).
+  SELECT string_agg(format('
+  IF NEW.%1$I IS NOT NULL AND EXISTS (SELECT FROM %2$s p WHERE p.%3$I = NEW.%1$I AND p.%4$I <> NEW.%5$I%7$s) THEN
+    PERFORM lokadb.raise_parent(%6$L, %1$L, NEW.%1$I::text);
+  END IF;', x.col, p.local_part, p.key_col, p.tenant_col, t.tenant_col, p_tbl, lokadb.tenant_collation()), '') INTO checks
+    FROM lokadb.relations x JOIN lokadb.tables p ON p.tbl = x.parent WHERE x.child = p_tbl;
+  PERFORM lokadb.make_trigger_function(p_tbl, 'refs_ins', 'SET lock_timeout = ''5s''', 'is_ours boolean;', format($x$
   LOOP
-    INSERT INTO %2$s (%3$I, %4$I) VALUES (NEW.%3$I, NEW.%4$I) ON CONFLICT DO NOTHING;
+    INSERT INTO %1$s (%2$I, %3$I) VALUES (NEW.%2$I, NEW.%3$I) ON CONFLICT DO NOTHING;
     EXIT WHEN FOUND;
-    SELECT r.%4$I IS NOT DISTINCT FROM NEW.%4$I INTO is_ours FROM %2$s r WHERE r.%3$I = NEW.%3$I FOR KEY SHARE;
+    SELECT r.%3$I IS NOT DISTINCT FROM NEW.%3$I INTO is_ours FROM %1$s r WHERE r.%2$I = NEW.%2$I FOR KEY SHARE;
     EXIT WHEN is_ours;
     CONTINUE WHEN NOT FOUND;  -- it was taken away before it could be locked
-    RAISE EXCEPTION 'duplicate key value violates unique constraint %5$s' USING ERRCODE = 'unique_violation',
-      SCHEMA = %6$L, TABLE = %7$L, CONSTRAINT = %8$L, DETAIL = format('Key (%9$s)=(%%s) already exists.', NEW.%3$I);
+    PERFORM lokadb.raise_duplicate(%4$L, %2$L, NEW.%2$I::text);
+  END LOOP;%5$s
+  RETURN NULL;$x$, t.refs, t.key_col, t.tenant_col, p_tbl, checks));
+  PERFORM lokadb.make_trigger_function(p_tbl, 'refs_del', 'SET lock_timeout = ''5s''', '', format($x$
+  DELETE FROM %1$s WHERE %2$I = OLD.%2$I;
+  RETURN NULL;$x$, t.refs, t.key_col));
+  FOR r IN SELECT x.col, a.attnum, p.* FROM lokadb.relations x JOIN lokadb.tables p ON p.tbl = x.parent
+           JOIN pg_catalog.pg_attribute a ON a.attrelid = x.child AND a.attname = x.col WHERE x.child = p_tbl LOOP
+    -- Fills the organization in where the application has no such column. A missing parent is the foreign key's to report.
+    PERFORM lokadb.make_trigger_function(p_tbl, 'parent_' || r.attnum, '', format('v_org %s;', lokadb.tenant_type()), format($x$
+  IF NEW.%1$I IS NULL THEN RETURN NEW; END IF;
+  SELECT r.%2$I INTO v_org FROM %3$s r WHERE r.%4$I = NEW.%1$I;
+  IF NOT FOUND THEN%7$s RETURN NEW; END IF;
+  IF NEW.%5$I IS NULL THEN
+    IF EXISTS (SELECT FROM lokadb.organizations o WHERE o.org = v_org::text AND o.server IS NOT NULL) THEN
+      RAISE EXCEPTION 'lokadb: the parent belongs to organization %%, which has moved: name the organization', v_org USING ERRCODE = 'feature_not_supported';
+    END IF;
+    NEW.%5$I := v_org;
+  ELSIF NEW.%5$I <> v_org THEN
+    PERFORM lokadb.raise_parent(%6$L, %1$L, NEW.%1$I::text);
+  END IF;
+  RETURN NEW;$x$, r.col, r.tenant_col, r.refs, r.key_col, t.tenant_col, p_tbl, lokadb.missing_parent(p_tbl, r.col)));
   END LOOP;
-  RETURN NULL;
-END $g$$x$, v_name, t.refs, t.key_col, t.tenant_col, replace(replace('"' || con || '"', '''', ''''''), '%', '%%'), c.nsp, c.rel, con,
-    replace(replace(t.key_col, '''', ''''''), '%', '%%'));
-  v_name := lokadb.trigger_function(p_tbl, 'refs_del');
-  EXECUTE format($x$CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' SET lock_timeout = '5s' AS $g$
-BEGIN
-  DELETE FROM %s WHERE %I = OLD.%I;
-  RETURN NULL;
-END $g$$x$, v_name, t.refs, t.key_col, t.key_col);
 END $f$;
 
-CREATE OR REPLACE FUNCTION lokadb.trigger_function(p_tbl regclass, p_what text) RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT format('lokadb.%I', left((SELECT rel FROM lokadb.name_of(p_tbl)), 30) || '_' || (SELECT position FROM lokadb.tables WHERE tbl = p_tbl) || '_' || p_what) $$;
+-- Without a parent there is no organization either, which would be reported first. Not where another relation could
+-- still tell it, or where the parent may come later.
+CREATE OR REPLACE FUNCTION lokadb.missing_parent(p_tbl regclass, p_col name) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('
+    IF NEW.%1$I IS NULL THEN PERFORM lokadb.raise_missing(%2$L, %3$L, %4$L, NEW.%3$I::text); END IF;', t.tenant_col, t.tbl, p_col, f.conname)
+  FROM lokadb.tables t JOIN lokadb.foreign_keys f ON f.tbl = t.local_part AND f.col = p_col AND f.parent <> t.tbl AND NOT f.condeferrable
+  WHERE t.tbl = p_tbl AND (SELECT count(*) FROM lokadb.relations WHERE child = p_tbl) = 1 $$;
+
+CREATE OR REPLACE FUNCTION lokadb.raise_missing(p_child regclass, p_col name, p_constraint name, p_key text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  c record;
+  p record;
+BEGIN
+  SELECT * INTO c FROM lokadb.name_of(p_child);
+  SELECT n.*, t.key_col INTO p FROM lokadb.relations r JOIN lokadb.tables t ON t.tbl = r.parent, lokadb.name_of(r.parent) n WHERE r.child = p_child AND r.col = p_col;
+  RAISE EXCEPTION 'insert or update on table "%" violates foreign key constraint "%"', c.rel, p_constraint USING ERRCODE = 'foreign_key_violation',
+    SCHEMA = c.nsp, TABLE = c.rel, CONSTRAINT = p_constraint, DETAIL = format('Key (%s)=(%s) is not present in table "%s".', p_col, p_key, p.rel);
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.make_trigger_function(p_tbl regclass, p_what text, p_settings text, p_declare text, p_body text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  v text := lokadb.trigger_function(p_tbl, p_what);
+  who text;
+BEGIN
+  EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp %s AS %L',
+    v, p_settings, format('DECLARE %s BEGIN %s END', p_declare, p_body));
+  EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', v);
+  FOR who IN SELECT DISTINCT lokadb.grantee_name(x.grantee) FROM pg_catalog.pg_proc p, aclexplode(p.proacl) x
+             WHERE p.oid = (v || '()')::regprocedure AND x.grantee <> p.proowner LOOP
+    EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM %s', v, who);
+  END LOOP;
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.trigger_function(p_tbl regclass, p_what text) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('lokadb.%I', lokadb.cut((SELECT rel FROM lokadb.name_of(p_tbl)), 30) || '_' || (SELECT position FROM lokadb.tables WHERE tbl = p_tbl) || '_' || p_what) $$;
 
 -- On the local part when it becomes one, on a foreign part when an organization moves there.
 CREATE OR REPLACE FUNCTION lokadb.attach_triggers(p_tbl regclass, p_part regclass, p_is_foreign boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = '' AS $f$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   r record;
@@ -54,57 +104,45 @@ BEGIN
       p_part, t.key_col, t.tenant_col);
   END IF;
   FOR r IN SELECT x.*, a.attnum FROM lokadb.relations x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.child AND a.attname = x.col WHERE x.child = p_tbl LOOP
-    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT%s ON %s FOR EACH ROW EXECUTE FUNCTION lokadb.parent_check(%L, %L, %L, %L)', 'lokadb_parent_' || r.attnum,
-      CASE WHEN NOT p_is_foreign THEN format(' OR UPDATE OF %I', r.col) END, p_part, p_tbl::text, r.col, r.parent::text, t.tenant_col);
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT%s ON %s FOR EACH ROW EXECUTE FUNCTION %s()', 'lokadb_parent_' || r.attnum,
+      CASE WHEN NOT p_is_foreign THEN format(' OR UPDATE OF %I', r.col) END, p_part, lokadb.trigger_function(p_tbl, 'parent_' || r.attnum));
   END LOOP;
   IF p_is_foreign THEN
     FOR r IN SELECT x.*, a.attnum FROM lokadb.cloud_keys x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.tbl AND a.attname = x.col WHERE x.tbl = p_tbl AND NOT x.is_tenant LOOP
       EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OF %I ON %s FOR EACH ROW EXECUTE FUNCTION lokadb.cloud_key_check(%L, %L, %L, %L, %L)', 'lokadb_fkey_' || r.attnum,
         r.col, p_part, p_tbl::text, r.col, r.name, r.refers_to::text, r.ref_col);
     END LOOP;
-    FOR r IN SELECT c.tbl, f.col FROM lokadb.foreign_keys f JOIN lokadb.tables c ON c.local_part = f.tbl WHERE f.parent = p_tbl AND f.confdeltype = 'c' LOOP
+    FOR r IN SELECT c.tbl, c.position, f.col, a.attnum FROM lokadb.foreign_keys f JOIN lokadb.tables c ON c.local_part = f.tbl
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = f.tbl AND a.attname = f.col WHERE f.parent = p_tbl AND f.confdeltype = 'c' LOOP
       EXECUTE format('CREATE TRIGGER %I BEFORE DELETE ON %s FOR EACH ROW EXECUTE FUNCTION lokadb.cascade(%L, %L, %L)',
-        'lokadb_cascade_' || (SELECT position FROM lokadb.tables WHERE tbl = r.tbl) || '_' || r.col, p_part, (SELECT rel FROM lokadb.name_of(r.tbl)), r.col, t.key_col);
+        format('lokadb_cascade_%s_%s', r.position, r.attnum), p_part, (SELECT rel FROM lokadb.name_of(r.tbl)), r.col, t.key_col);
     END LOOP;
   END IF;
 END $f$;
 
--- Arguments: table, column, parent, tenant column. Fills the organization in where the application has no such column.
-CREATE OR REPLACE FUNCTION lokadb.parent_check() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $f$
+-- A column's value as text, by the type's own output: a cast could be somebody's function.
+CREATE OR REPLACE FUNCTION lokadb.field(p_row anyelement, p_col text) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
-  p lokadb.tables;
-  v_key text := to_jsonb(NEW) ->> TG_ARGV[1];
-  v_own text := to_jsonb(NEW) ->> TG_ARGV[3];
-  v_org text;
+  v text;
 BEGIN
-  IF v_key IS NULL THEN RETURN NEW; END IF;
-  SELECT * INTO p FROM lokadb.tables WHERE tbl = TG_ARGV[2]::regclass;
-  EXECUTE format('SELECT %I::text FROM %s WHERE %I = $1::%s', p.tenant_col, p.refs, p.key_col, p.key_type) INTO v_org USING v_key;
-  IF v_org IS NULL THEN RETURN NEW; END IF;  -- the foreign key, if there is one, reports a missing parent
-  IF v_own IS NULL THEN
-    IF EXISTS (SELECT FROM lokadb.organizations o WHERE o.org = v_org AND o.server IS NOT NULL) THEN
-      RAISE EXCEPTION 'lokadb: the parent belongs to organization %, which has moved: name the organization', v_org USING ERRCODE = 'feature_not_supported';
-    END IF;
-    RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[3], v_org));
-  ELSIF v_own <> v_org THEN
-    PERFORM lokadb.raise_parent(TG_ARGV[0]::regclass, TG_ARGV[1], v_key);
-  END IF;
-  RETURN NEW;
+  EXECUTE format('SELECT CASE WHEN ($1).%1$I IS NOT NULL THEN format(''%%s'', ($1).%1$I) END', p_col) INTO v USING p_row;
+  RETURN v;
 END $f$;
 
 -- On a foreign part: ON DELETE CASCADE inside the organization's database would leave the children's refs behind.
 -- Arguments: child, its column, key of the parent.
-CREATE OR REPLACE FUNCTION lokadb.cascade() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.cascade() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
   EXECUTE format('DELETE FROM %I.%I WHERE %I = ($1).%I', TG_TABLE_SCHEMA, TG_ARGV[0], TG_ARGV[1], TG_ARGV[2]) USING OLD;
   RETURN OLD;
 END $f$;
 
 -- On the table of organizations: one that has moved cannot be deleted or given another id. Argument: its key.
-CREATE OR REPLACE FUNCTION lokadb.organization_guard() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.organization_guard() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
-  v_org text := to_jsonb(OLD) ->> TG_ARGV[0];
+  v_org text := lokadb.field(OLD, TG_ARGV[0]);
 BEGIN
+  IF TG_OP = 'UPDATE' AND v_org = lokadb.field(NEW, TG_ARGV[0]) THEN RETURN NEW; END IF;  -- an ORM writes all columns
   IF NOT pg_try_advisory_xact_lock_shared(lokadb.pause_key(v_org)) THEN
     RAISE EXCEPTION 'lokadb: organization % is paused', v_org USING ERRCODE = 'lock_not_available';
   END IF;
@@ -117,9 +155,9 @@ BEGIN
 END $f$;
 
 -- A foreign key to a table of the cloud, seen from a foreign part. Arguments: table, column, constraint, referred table and column.
-CREATE OR REPLACE FUNCTION lokadb.cloud_key_check() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.cloud_key_check() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
-  v text := to_jsonb(NEW) ->> TG_ARGV[1];
+  v text := lokadb.field(NEW, TG_ARGV[1]);
   hit boolean;
   c record;
 BEGIN
@@ -134,13 +172,13 @@ BEGIN
 END $f$;
 
 -- The same key seen from the table of the cloud. Arguments: table, column, constraint, referred column.
-CREATE OR REPLACE FUNCTION lokadb.cloud_key_guard() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.cloud_key_guard() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   part regclass;
   hit boolean;
   c record;
 BEGIN
-  IF TG_OP = 'UPDATE' AND to_jsonb(OLD) -> TG_ARGV[3] = to_jsonb(NEW) -> TG_ARGV[3] THEN RETURN NEW; END IF;
+  IF TG_OP = 'UPDATE' AND lokadb.field(OLD, TG_ARGV[3]) = lokadb.field(NEW, TG_ARGV[3]) THEN RETURN NEW; END IF;
   IF NOT pg_try_advisory_xact_lock_shared(lokadb.pause_key('*')) THEN
     RAISE EXCEPTION 'lokadb: an organization is being moved' USING ERRCODE = 'lock_not_available';
   END IF;
@@ -150,7 +188,7 @@ BEGIN
     IF hit THEN
       SELECT * INTO c FROM lokadb.name_of(TG_ARGV[0]::regclass);
       RAISE EXCEPTION 'update or delete on table "%" violates foreign key constraint "%" on table "%"', TG_TABLE_NAME, TG_ARGV[2], c.rel USING ERRCODE = 'foreign_key_violation',
-        SCHEMA = c.nsp, TABLE = c.rel, CONSTRAINT = TG_ARGV[2], DETAIL = format('Key (%s)=(%s) is still referenced from table "%s".', TG_ARGV[3], to_jsonb(OLD) ->> TG_ARGV[3], c.rel);
+        SCHEMA = c.nsp, TABLE = c.rel, CONSTRAINT = TG_ARGV[2], DETAIL = format('Key (%s)=(%s) is still referenced from table "%s".', TG_ARGV[3], lokadb.field(OLD, TG_ARGV[3]), c.rel);
     END IF;
   END LOOP;
   IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;

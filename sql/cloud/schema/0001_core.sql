@@ -22,7 +22,9 @@ CREATE TABLE lokadb.tables (
   tenant_added boolean NOT NULL,  -- by add-table
   refs regclass NOT NULL,
   local_part regclass NOT NULL,
-  position int NOT NULL);         -- parents before children
+  position int NOT NULL,          -- parents before children
+  tenant_nullable boolean NOT NULL DEFAULT false,  -- before add-table
+  tenant_index name);             -- made by add-table, beside the local part; null: there was one
 
 CREATE TABLE lokadb.relations (
   child regclass NOT NULL REFERENCES lokadb.tables ON DELETE CASCADE,
