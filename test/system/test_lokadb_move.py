@@ -302,16 +302,16 @@ def test_undo_of_a_move_that_was_cut_off(app):
 # ------------------------------------------------------------------ other types, odd names
 
 ODD = '''
-create schema "Sales Co";
-create table "Sales Co"."Org's" (id {type} primary key);
-create table "Sales Co"."Big ""Doc""" ("Key" text primary key, "Tenant Id" {type} not null references "Sales Co"."Org's",
+create schema "Sales % Co";
+create table "Sales % Co"."Org's" (id {type} primary key);
+create table "Sales % Co"."Big ""Doc""" ("Key" text primary key, "Tenant Id" {type} not null references "Sales % Co"."Org's",
   "a%s" int, "when" timestamptz default now());
-create table "Sales Co".child (id uuid primary key default gen_random_uuid(), "the doc" text not null
-  references "Sales Co"."Big ""Doc""" on delete cascade on update restrict, note text);
-insert into "Sales Co"."Org's" values {orgs};
-insert into "Sales Co"."Big ""Doc""" select o.id || '/' || g, o.id, g from "Sales Co"."Org's" o, generate_series(1, 20) g;
-insert into "Sales Co".child ("the doc", note) select "Key", 'n' || g from "Sales Co"."Big ""Doc""", generate_series(1, 2) g;
-grant usage on schema "Sales Co" to writer; grant select, insert, update, delete on all tables in schema "Sales Co" to writer;
+create table "Sales % Co".child (id uuid primary key default gen_random_uuid(), "the doc" text not null
+  references "Sales % Co"."Big ""Doc""" on delete cascade on update restrict, note text);
+insert into "Sales % Co"."Org's" values {orgs};
+insert into "Sales % Co"."Big ""Doc""" select o.id || '/' || g, o.id, g from "Sales % Co"."Org's" o, generate_series(1, 20) g;
+insert into "Sales % Co".child ("the doc", note) select "Key", 'n' || g from "Sales % Co"."Big ""Doc""", generate_series(1, 2) g;
+grant usage on schema "Sales % Co" to writer; grant select, insert, update, delete on all tables in schema "Sales % Co" to writer;
 '''
 KINDS = {
     "text": ["Müller & Söhne", "it's \"one\""],
@@ -330,8 +330,8 @@ def test_tenants_of_other_types_and_odd_names(app, kind):
     app.cluster.sql(ODD.format(type=kind, orgs=", ".join("(%s)" % v for v in quoted)), name)
     db = app.conninfo(name)
     lokadb("init", "-db", db)
-    lokadb("add-table", "-db", db, "-table", '"Sales Co"."Big ""Doc"""', "-tenant", "Tenant Id")
-    lokadb("add-table", "-db", db, "-table", '"Sales Co".child')
+    lokadb("add-table", "-db", db, "-table", '"Sales % Co"."Big ""Doc"""', "-tenant", "Tenant Id")
+    lokadb("add-table", "-db", db, "-table", '"Sales % Co".child')
     app.cluster.sql("create database %s_away" % name, "postgres")
     app.databases.append(name + "_away")
     lokadb("org-credentials", *app.secrets, "-org", one, "-kind", "fdw", "-user", "customers_fdw", answer="fdw-pw\n")
@@ -339,7 +339,7 @@ def test_tenants_of_other_types_and_odd_names(app, kind):
     def content():
         with app.connect(database=name) as c:
             c.query("select set_config('lokadb.tenant', %s, false)" % quoted[0])
-            return c.query('select d."Key", "a%s", note from "Sales Co"."Big ""Doc""" d join "Sales Co".child c'
+            return c.query('select d."Key", "a%s", note from "Sales % Co"."Big ""Doc""" d join "Sales % Co".child c'
                            ' on c."the doc" = d."Key" order by 1, 3').rows
 
     before = content()
@@ -350,14 +350,14 @@ def test_tenants_of_other_types_and_odd_names(app, kind):
     with app.connect(database=name) as c:
         c.query("select set_config('lokadb.tenant', %s, false)" % quoted[0])
         key = before[0][0].replace("'", "''")
-        taken = c.ask(lokadb_app.wire.query('insert into "Sales Co"."Big ""Doc""" values (\'' + two.replace("'", "''") + "/1', %s, 1)" % quoted[0]))
-        assert taken.codes == ["23505"] and taken.errors[0]["t"] == 'Big "Doc"' and taken.errors[0]["s"] == "Sales Co"
-        moved = c.ask(lokadb_app.wire.query('update "Sales Co"."Big ""Doc""" set "Key" = \'x\' where "Key" = \'' + key + "'"))
+        taken = c.ask(lokadb_app.wire.query('insert into "Sales % Co"."Big ""Doc""" values (\'' + two.replace("'", "''") + "/1', %s, 1)" % quoted[0]))
+        assert taken.codes == ["23505"] and taken.errors[0]["t"] == 'Big "Doc"' and taken.errors[0]["s"] == "Sales % Co"
+        moved = c.ask(lokadb_app.wire.query('update "Sales % Co"."Big ""Doc""" set "Key" = \'x\' where "Key" = \'' + key + "'"))
         assert moved.codes == ["0A000"]
-        gone = c.query('delete from "Sales Co"."Big ""Doc""" where "Key" = \'' + key + "' returning 1").rows
+        gone = c.query('delete from "Sales % Co"."Big ""Doc""" where "Key" = \'' + key + "' returning 1").rows
         assert gone == [("1",)]
     assert len(content()) == 38
-    assert app.cluster.sql('select count(*) from "Sales Co".child__refs', name).value == "78"
+    assert app.cluster.sql('select count(*) from "Sales % Co".child__refs', name).value == "78"
     lokadb(*arguments, "-back")
     assert len(content()) == 38
 
