@@ -367,11 +367,11 @@ class Proxy:
 
     def listens(self):
         assert self.process.poll() is None, "the proxy ended: %s %s" % (self.log(), self.stderr_path.read_text())
-        # The Unix socket is made after the others.
-        if self.options["unix_socket_dir"] == self.folder and not (self.folder / (".s.PGSQL.%d" % self.port)).exists():
-            return False
         try:
             socket.create_connection(("127.0.0.1", self.port), 1).close()
+            if self.options["unix_socket_dir"] == self.folder:  # which it listens on after the others
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect("%s/.s.PGSQL.%d" % (self.folder, self.port))
             return True
         except OSError:
             return False

@@ -87,6 +87,7 @@ def test_a_looked_up_user_logs_in_here_and_at_the_server(ask, cluster, mode, wor
     assert proxy.refusal(user="carol", password="wrong").message == "SASL authentication failed"
     assert proxy.refusal(user="carol", password="").severity == "FATAL"
     cluster.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'carol'")
+    eventually(lambda: not proxy.show_over_unix("servers", user="carol"))
     assert proxy.connect(user="carol", password="carol-pw").value("select current_user") == "carol"
 
 
@@ -151,6 +152,7 @@ def test_a_new_secret_is_used_at_the_server(ask, cluster, role):
     assert proxy.connect(user="vera", password="one").value("select current_user") == "vera"
     cluster.sql("alter role vera password 'two'")
     cluster.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'vera'")
+    eventually(lambda: not proxy.show_over_unix("servers", user="vera"))
     assert proxy.connect(user="vera", password="two").value("select current_user") == "vera"
 
 
