@@ -156,7 +156,7 @@ void RefsRepair::settle(RefsPlace& place, const std::vector<Chunk>& chunks) {
   for (const std::string& table : tables_) {
     std::size_t stale = 0;
     for (const Chunk& c : chunks) stale += c.table == table && !c.is_missing ? c.keys.size() : 0;
-    if (!accepts_many_ && !dry_ && takes_most(cloud_, table, chunks.front().org, stale)) closed.insert(table);
+    if (!accepts_many_ && takes_most(cloud_, table, chunks.front().org, stale)) closed.insert(table);
   }
   for (std::size_t i = 0; i < chunks.size();) {
     Pause held(cloud_, chunks[i].org, false, timeout_);

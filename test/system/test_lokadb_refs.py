@@ -172,6 +172,7 @@ def test_an_emptied_database_does_not_take_all_entries_along(make_world):
     w.move("1")
     w.org_sql("1", "delete from documents")
     before = w.entries()
+    assert len(w.json("diff", status=1)["left"]) == 1200
     left = w.json("sync", status=1)["left"]
     assert len(left) == 1200 and "-accept-many" in left[0]["why"]
     assert w.entries() == before
@@ -473,6 +474,38 @@ def test_an_entry_that_vanishes_before_it_is_locked_is_put_again(world, put):
         repair.query("select * from lokadb.refs_remove('documents', '1', '{9001}'); commit")
         assert not c.ready().errors
     assert ("9001", "1") in world.entries()
+
+
+@pytest.mark.parametrize("key, org", [("5", "1"), ("7", "3")])
+def test_no_entry_for_a_row_that_is_being_deleted(world, key, org):
+    """Past the proxy, moved and at home: the row is still there for others, but its transaction has deleted it."""
+    world.sql("delete from documents__refs where id in (%s, 4)" % key)
+    with world.app() as c:
+        c.query("set lokadb.tenant = '%s'; begin; delete from documents where id = %s" % (org, key))
+        run = world.start("refs-sync", "-db", world.dsn(world.cloud), "-json")
+        time.sleep(2.5)
+        assert run.poll() is None  # it waits for the row
+        c.query("commit")
+        done = json.loads(run.communicate(timeout=30)[0])
+    assert keys(done["repaired"], "missing") == ["4"] and not done["left"]
+    assert world.agrees()
+
+
+def test_an_organization_whose_routing_changes_before_its_pause_is_left(world):
+    generation = world.sql("select generation from lokadb.organizations where org = '1'").value
+    world.sql("delete from documents__refs where id in (4, 5)")
+    with world.app() as c:
+        c.query("begin; select * from lokadb.enter('1', %s)" % generation)
+        run = world.start("refs-sync", "-db", world.dsn(world.cloud), "-json")
+        time.sleep(2)
+        world.sql(
+            "update lokadb.organizations set generation = default where org = '1'"
+        )  # as a move there and back does
+        c.query("commit")
+        done = json.loads(run.communicate(timeout=30)[0])
+    assert run.returncode == 1 and "moved meanwhile" in done["failed"][0]["reason"]
+    assert keys(done["repaired"], "missing") == ["4"]
+    assert keys(world.json("sync")["repaired"], "missing") == ["5"]
 
 
 def test_killed_in_the_middle(make_world):
