@@ -149,3 +149,25 @@ def test_nothing_is_added_or_removed_meanwhile(moved):
     for words in (["add-table", "-table", "currencies"], ["remove-table", "-table", "messages"]):
         assert "organization 2 has a database of its own" in moved.refuses(*words)
     assert moved.schema() == before
+
+
+def test_a_view_in_the_place_of_a_table_runs_nothing_as_the_owner(moved):
+    """Who owns a table may put something else under its name."""
+    moved.sql(
+        "alter table currencies owner to app; alter table documents owner to app; alter table documents__local owner to app"
+    )
+    moved.sql("grant create on schema public to app; alter table messages add up bigint")
+    with moved.connect("app") as app:
+        app.query(
+            "create function steal() returns boolean language plpgsql as"
+            " $$ begin raise exception 'runs as %', current_user using errcode = 'TRAPP'; end $$"
+        )
+        app.query("alter table currencies rename to money; create view currencies as select * from money where steal()")
+        assert app.fails("insert into documents values (6, 2, '', 'EUR')")["C"] == "55000"
+        app.query("drop view currencies; alter table money rename to currencies")
+        app.query("insert into documents values (6, 2, '', 'EUR')")
+        app.query(
+            "alter table documents__local rename to gone; create view documents__local as select * from gone where steal()"
+        )
+        moved.sql("delete from documents__refs where id = 1")
+        assert app.fails("insert into messages values (7, 1, 1)")["C"] == "55000"
