@@ -1,7 +1,7 @@
 """What add-table and remove-table refuse: one sentence that says what to do, and nothing has changed."""
 
 import pytest
-from cloud import ORGANIZATIONS
+from cloud import ORGANIZATIONS, Cloud
 
 T = (
     ORGANIZATIONS
@@ -403,8 +403,18 @@ def test_an_owner_who_may_not_create_is_named(owners):
 
 def test_a_stranger_cannot_use_the_command_line(cloud):
     cloud.sql(T)
-    done = cloud.run("add-table", "-table", "t", user="other")
-    assert done.returncode == 1 and "permission denied" in done.stderr
+    for command in ("add-table", "remove-table"):
+        said = cloud.refuses(command, "-table", "t", user="other")
+        assert said == (
+            "other may not change tables of LokaDB: run this as postgres, who owns schema lokadb, or as a superuser"
+        )
+
+
+def test_a_database_without_schema_lokadb(cluster):
+    for command in ("add-table", "remove-table"):
+        done = Cloud(cluster, "app").run(command, "-table", "scratch")
+        assert done.returncode == 1
+        assert done.stderr == "lokadb: database app has no schema lokadb: run lokadb init on it first\n"
 
 
 # ------------------------------------------------------------------ remove-table
