@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/connection.h"
+#include "cli/installed.h"
 
 namespace lokadb::cli {
 
@@ -68,6 +69,7 @@ int run(const Flags& flags) {
     throw Failure{"-key and -relation are for one table, not for -all", kUsage};
   check_relations(flags.all("relation"));
   Connection db(flags.get("db"), "lokadb add-table");
+  check_installed(db);
   std::vector<std::string> tables;
   if (flags.has("all")) {
     Rows below = db.query("SELECT lokadb.tables_below($1)", {flags.get("table", "public.organizations")});

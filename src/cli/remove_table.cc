@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/connection.h"
+#include "cli/installed.h"
 
 namespace lokadb::cli {
 
@@ -29,6 +30,7 @@ std::vector<std::string> tables_of(Connection& db, const Flags& flags) {
 int run(const Flags& flags) {
   if (flags.has("all") == flags.has("table")) throw Failure{"either -table or -all is needed", kUsage};
   Connection db(flags.get("db"), "lokadb remove-table");
+  check_installed(db);
   // With -all only some of the columns were made by add-table.
   const std::string drop = !flags.has("drop-tenant") ? "false"
                            : !flags.has("all")       ? "true"

@@ -10,6 +10,19 @@ ORGANIZATIONS = """
 create table organizations (id bigint primary key, name text);
 insert into organizations select g, 'org ' || g from generate_series(1, 4) g;
 """
+DOCUMENTS = (
+    ORGANIZATIONS
+    + """
+create table documents (id bigserial primary key, organization_id bigint not null references organizations, title text);
+insert into documents (organization_id, title) select 1 + g % 4, 'doc ' || g from generate_series(1, 40) g;
+grant select, insert, update, delete on documents to app; grant usage on sequence documents_id_seq to app;
+"""
+)
+MESSAGES = """
+create table messages (id bigserial primary key, document_id bigint not null references documents on delete cascade, body text);
+insert into messages (document_id, body) select 1 + g % 40, 'm' || g from generate_series(1, 80) g;
+grant select, insert, update, delete on messages to app; grant usage on sequence messages_id_seq to app;
+"""
 
 
 class Cloud:
@@ -77,3 +90,35 @@ class Cloud:
         if self.name in self.cluster.admin:
             self.cluster.admin.pop(self.name).drop()
         self.cluster.sql('drop database if exists "%s" with (force)' % self.name, "postgres")
+
+
+# ------------------------------------------------------------------ an application to try the gate with
+
+APPLICATION = (
+    ORGANIZATIONS
+    + """
+create table documents (id bigint primary key, organization_id bigint not null references organizations, title text, secret text);
+create table messages (id bigint primary key, document_id bigint not null references documents on delete cascade, body text);
+create table notes (id uuid primary key default gen_random_uuid(), organization_id bigint not null, doc bigint);
+create table audit (document_id bigint references documents on delete restrict);
+insert into documents select g, 1 + g % 2, 'doc ' || g from generate_series(1, 4) g; -- 1 3: org 2, 2 4: org 1
+insert into messages select g, g, 'm' from generate_series(1, 4) g;
+grant select, insert, update, delete on documents, messages, notes to app;
+grant select (id, title) on documents to other;
+"""
+)
+
+
+def fingerprint(cloud, table="public.documents"):
+    return cloud.value("select lokadb.fingerprint('%s')" % table)
+
+
+def enter(org="1", generation=0, tables=None, write=True, keys=None, rights=None):
+    return "select profile, generation from lokadb.enter('%s', %d, '%s', %s, '%s', '%s')" % (
+        org,
+        generation,
+        json.dumps(tables or {}),
+        write,
+        json.dumps(keys or {}),
+        json.dumps(rights or {}),
+    )

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 import harness  # noqa: E402
-from cloud import Cloud  # noqa: E402
+from cloud import APPLICATION, Cloud  # noqa: E402
 
 
 def new_folder():
@@ -95,6 +95,15 @@ def cloud(cluster, cloud_template):
     made = Cloud(cluster, name)
     yield made
     made.close()
+
+
+@pytest.fixture
+def gate(cloud):
+    """With an application under LokaDB."""
+    cloud.sql(APPLICATION)
+    for words in (["documents"], ["messages"], ["notes", "-relation", "doc=documents"]):
+        cloud.add(*words)
+    return cloud
 
 
 cloud_number = itertools.count(1)

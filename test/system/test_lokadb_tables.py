@@ -1,86 +1,10 @@
-"""lokadb init, add-table, tables, remove-table: what they make, and that it can be taken back."""
+"""lokadb add-table, tables, remove-table: what they make, and that it can be taken back."""
 
 import json
 
 import harness
 import pytest
-from cloud import ORGANIZATIONS, Cloud
-
-DOCUMENTS = ORGANIZATIONS + """
-create table documents (id bigserial primary key, organization_id bigint not null references organizations, title text);
-insert into documents (organization_id, title) select 1 + g % 4, 'doc ' || g from generate_series(1, 40) g;
-grant select, insert, update, delete on documents to app; grant usage on sequence documents_id_seq to app;
-"""
-MESSAGES = """
-create table messages (id bigserial primary key, document_id bigint not null references documents on delete cascade, body text);
-insert into messages (document_id, body) select 1 + g % 40, 'm' || g from generate_series(1, 80) g;
-grant select, insert, update, delete on messages to app; grant usage on sequence messages_id_seq to app;
-"""
-
-
-@pytest.fixture
-def bare(cluster):
-    """A database without schema lokadb, owned by a role that is no superuser."""
-    cluster.sql("drop role if exists boss", "postgres")
-    cluster.sql("create role boss login", "postgres")
-    cluster.sql("create database bare owner boss", "postgres")
-    made = Cloud(cluster, "bare")
-    yield made
-    made.close()
-    cluster.sql("revoke set on parameter session_replication_role from boss", "postgres")
-    cluster.sql("drop role boss", "postgres")
-
-
-# ------------------------------------------------------------------ init
-
-
-def test_init_twice_changes_nothing(cloud):
-    cloud.sql(DOCUMENTS)
-    cloud.add("documents")
-    before = cloud.schema(), cloud.rows("select name, applied_at from lokadb.migrations")
-    assert "up to date" in cloud.run("init", check=True).stdout
-    assert (cloud.schema(), cloud.rows("select name, applied_at from lokadb.migrations")) == before
-    cloud.sql("insert into documents (organization_id) values (1)")
-    assert cloud.value("select count(*) from documents__refs") == "41"
-
-
-def test_init_refuses_a_newer_schema(cloud):
-    cloud.sql("insert into lokadb.migrations values ('schema/9999_future.sql')")
-    assert "newer lokadb (schema/9999_future.sql)" in cloud.refuses("init")
-
-
-def test_init_tells_an_owner_what_a_superuser_must_run_and_then_works(bare):
-    done = bare.run("init", user="boss")
-    assert done.returncode == 1 and done.stderr.count("\n") == 1
-    said = done.stderr.split("first: ")[1]
-    assert said == (
-        "CREATE EXTENSION postgres_fdw SCHEMA public; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO boss;"
-        " GRANT SET ON PARAMETER session_replication_role TO boss;\n"
-    )
-    assert bare.value("select to_regnamespace('lokadb')") is None
-    for command in said.split(";")[:-1]:
-        bare.sql(command)
-    done = bare.run("init", user="boss", check=True)
-    assert "superuser" not in done.stdout
-    with bare.connect("boss") as boss:
-        boss.query(DOCUMENTS + MESSAGES)
-    bare.add("documents", user="boss")
-    bare.add("messages", user="boss")
-    with bare.connect("app") as app:
-        assert app.value("begin; set local lokadb.tenant = '2'; select count(*) from messages") == "20"
-
-
-def test_init_says_what_moving_will_take(bare):
-    bare.sql("create extension postgres_fdw")
-    said = bare.run("init", user="boss", check=True).stdout
-    assert "before an organization can move, a superuser must run" in said and "TO boss;" in said
-
-
-def test_init_by_a_role_that_owns_nothing_is_refused_in_one_sentence(cloud, bare):
-    assert "belongs to postgres: run this as that role or a superuser" in cloud.refuses("init", user="app")
-    bare.sql("revoke create on database bare from public")
-    done = bare.run("init", user="app")
-    assert done.returncode == 1 and "may not create a schema: run this as the owner of database bare" in done.stderr
+from cloud import DOCUMENTS, MESSAGES, ORGANIZATIONS
 
 
 # ------------------------------------------------------------------ keys and tenants
@@ -143,7 +67,9 @@ def test_only_canonical_tenants_are_understood(cloud, tenant, bad):
     cloud.sql("create table child (id bigint primary key, t_id bigint references t); grant all on t, child to app")
     cloud.add("t")
     cloud.add("child")
-    cloud.sql("insert into t values (1, lokadb.to_tenant(%s))" % {"bigint": "'5'", "uuid": "gen_random_uuid()::text"}[tenant])
+    cloud.sql(
+        "insert into t values (1, lokadb.to_tenant(%s))" % {"bigint": "'5'", "uuid": "gen_random_uuid()::text"}[tenant]
+    )
     with cloud.connect() as app:
         for name in bad:
             app.query("select set_config('lokadb.tenant', %s, false)" % name)
@@ -153,7 +79,9 @@ def test_only_canonical_tenants_are_understood(cloud, tenant, bad):
 
 
 def test_what_is_no_organization_cannot_be_written(cloud):
-    cloud.sql("create table t (id bigint primary key, o text not null); insert into t values (1, 'a'); grant all on t to app")
+    cloud.sql(
+        "create table t (id bigint primary key, o text not null); insert into t values (1, 'a'); grant all on t to app"
+    )
     cloud.add("t", "-tenant", "o")
     with cloud.connect() as app:
         for name in ("''", "'*'", "chr(1114111)", "repeat(chr(1114111), 4)"):
@@ -163,10 +91,14 @@ def test_what_is_no_organization_cannot_be_written(cloud):
 
 
 def test_an_int_tenant_column_prunes_and_keeps_its_type(cloud):
-    cloud.sql("create table t (id int primary key, o int not null); insert into t select g, g % 3 from generate_series(1, 9) g")
+    cloud.sql(
+        "create table t (id int primary key, o int not null); insert into t select g, g % 3 from generate_series(1, 9) g"
+    )
     cloud.sql("grant all on t to app")
     cloud.add("t", "-tenant", "o")
-    assert cloud.rows("select format_type(atttypid, null) from pg_attribute where attrelid = 't'::regclass and attname = 'o'") == [("integer",)]
+    assert cloud.rows(
+        "select format_type(atttypid, null) from pg_attribute where attrelid = 't'::regclass and attname = 'o'"
+    ) == [("integer",)]
     with cloud.connect() as app:
         app.query("begin; set local lokadb.tenant = '3000000000'")
         assert app.value("select count(*) from t") == "0"
@@ -176,15 +108,21 @@ def test_an_int_tenant_column_prunes_and_keeps_its_type(cloud):
 
 # ------------------------------------------------------------------ names
 
-ODD = ['Big', 'with space', 'q"uote', "ap'ostrophe", "per%cent%s", "select", "ünïcödé", "back\\slash", "$1"]
+ODD = ["Big", "with space", 'q"uote', "ap'ostrophe", "per%cent%s", "select", "ünïcödé", "back\\slash", "$1"]
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_identifiers(cloud, name):
     q = '"' + name.replace('"', '""') + '"'
     cloud.sql("create schema %s; grant usage on schema %s to app" % (q, q))
-    cloud.sql('create table {q}.{q} ("k{n}" bigint primary key, "o{n}" bigint not null, up bigint references {q}.{q})'.format(q=q, n=q[1:-1]))
-    cloud.sql('create table {q}."c{n}" ({q} bigint primary key, "p{n}" bigint references {q}.{q})'.format(q=q, n=q[1:-1]))
+    cloud.sql(
+        'create table {q}.{q} ("k{n}" bigint primary key, "o{n}" bigint not null, up bigint references {q}.{q})'.format(
+            q=q, n=q[1:-1]
+        )
+    )
+    cloud.sql(
+        'create table {q}."c{n}" ({q} bigint primary key, "p{n}" bigint references {q}.{q})'.format(q=q, n=q[1:-1])
+    )
     cloud.sql("insert into {q}.{q} values (1, 1, null), (2, 2, null)".format(q=q))
     cloud.sql('insert into {q}."c{n}" values (1, 2)'.format(q=q, n=q[1:-1]))
     cloud.sql("create view {q}.v as select * from {q}.{q}; grant all on all tables in schema {q} to app".format(q=q))
@@ -203,8 +141,8 @@ def test_odd_identifiers(cloud, name):
         assert (error["C"], error["c"]) == ("23514", "up")
         app.query("rollback; insert into %s values (3, 2)" % child)
         assert app.value('select "o%s" from %s where %s = 3' % (q[1:-1], child, q)) == "2"
-        assert app.fails('update {t} set {c} = 3 - {c}'.format(t=table, c='"o%s"' % q[1:-1]))["C"] == "0A000"
-        app.query('delete from %s' % child)
+        assert app.fails("update {t} set {c} = 3 - {c}".format(t=table, c='"o%s"' % q[1:-1]))["C"] == "0A000"
+        app.query("delete from %s" % child)
     cloud.remove(child, arguments=["-drop-tenant"])
     cloud.remove(table)
     assert cloud.schema() == before
@@ -214,7 +152,9 @@ def test_long_names_of_many_bytes_do_not_meet(cloud):
     for name in ("é" * 27, "é" * 26 + "x"):
         cloud.sql('create table "%s" (id bigint primary key, organization_id bigint not null)' % name)
         cloud.add('"%s"' % name)
-        cloud.sql('insert into "%s" values (1, 1); delete from "%s"; insert into "%s" values (2, 2)' % (name, name, name))
+        cloud.sql(
+            'insert into "%s" values (1, 1); delete from "%s"; insert into "%s" values (2, 2)' % (name, name, name)
+        )
         assert cloud.rows('select * from "%s__refs"' % name) == [("2", "2")]
 
 
@@ -225,13 +165,22 @@ def test_the_tenant_column_is_added_filled_and_kept_right(cloud):
     cloud.sql(DOCUMENTS + MESSAGES)
     cloud.sql("create function loud() returns trigger language plpgsql as 'begin raise exception $$fired$$; end'")
     cloud.sql("create trigger loud before update on messages for each row execute function loud()")
-    cloud.sql("create trigger quiet before update on messages for each row execute function loud(); alter table messages disable trigger quiet")
-    cloud.sql("create trigger replica before update on messages for each row execute function loud(); alter table messages enable replica trigger replica")
+    cloud.sql(
+        "create trigger quiet before update on messages for each row execute function loud(); alter table messages disable trigger quiet"
+    )
+    cloud.sql(
+        "create trigger replica before update on messages for each row execute function loud(); alter table messages enable replica trigger replica"
+    )
     before = cloud.schema()
     cloud.add("documents")
     said = cloud.add("messages")
     assert said["tenant_added"] and said["relations"] == {"document_id": "public.documents"} and said["rows"] == 80
-    assert cloud.value("select count(*) from messages m join documents d on d.id = m.document_id where m.organization_id <> d.organization_id") == "0"
+    assert (
+        cloud.value(
+            "select count(*) from messages m join documents d on d.id = m.document_id where m.organization_id <> d.organization_id"
+        )
+        == "0"
+    )
     with cloud.connect() as app:
         app.query("insert into messages (document_id, body) values (1, 'new')")  # local parent: filled in
         assert app.value("select organization_id from messages where body = 'new'") == "2"
@@ -240,7 +189,9 @@ def test_the_tenant_column_is_added_filled_and_kept_right(cloud):
         assert (error["C"], error["n"]) == ("23514", "messages_document_id_lokadb_parent")
         app.query("rollback")
         for named in ("''", "'2'"):
-            error = app.fails("begin; set local lokadb.tenant = %s; insert into messages (document_id) values (999)" % named)
+            error = app.fails(
+                "begin; set local lokadb.tenant = %s; insert into messages (document_id) values (999)" % named
+            )
             assert (error["C"], error["n"]) == ("23503", "messages_document_id_fkey")
             app.query("rollback")
         assert app.fails("insert into documents (title) values ('of nobody')")["C"] == "23502"
@@ -258,7 +209,9 @@ def test_without_drop_tenant_the_column_stays_and_hinders_nobody(cloud):
     assert cloud.value("select count(organization_id) from messages") == "80"
 
 
-EVERYTHING = ORGANIZATIONS + """
+EVERYTHING = (
+    ORGANIZATIONS
+    + """
 create role reader; create role writer; create role keeper; create role grantor;
 grant reader to app;
 create schema other;
@@ -295,6 +248,7 @@ create trigger st_trunc before truncate on docs for each statement execute funct
 alter table docs alter title set statistics 500, alter title set storage external;
 create statistics other.st on title, organization_id from docs;
 """
+)
 
 
 def drop_roles(cluster):
@@ -310,21 +264,32 @@ def test_everything_a_table_can_have_works_and_comes_back(cloud, request):
     cloud.add("likes")
     cloud.sql("delete from noted")
     # identity goes on, always; the serial and the generated column, too
-    assert cloud.rows("insert into docs (organization_id, title) values (1, 'x') returning id, nr, loud") == [("110", "21", "X")]
+    assert cloud.rows("insert into docs (organization_id, title) values (1, 'x') returning id, nr, loud") == [
+        ("110", "21", "X")
+    ]
     assert cloud.cluster.admin[cloud.name].fails("insert into docs (id, organization_id) values (1, 1)")["C"] == "428C9"
-    assert cloud.rows("select what from noted order by 1") == [("row_after docs__local INSERT",), ("st_after docs INSERT",)]
+    assert cloud.rows("select what from noted order by 1") == [
+        ("row_after docs__local INSERT",),
+        ("st_after docs INSERT",),
+    ]
     # views read all of the root, with their options and owners
     assert cloud.value("select count(*) from v_all") == "21" and cloud.value("select * from v_nested") == "21"
     assert cloud.rows("select reloptions from pg_class where relname in ('v_all', 'v_own') order by 1") == [
-        ("{check_option=local,security_invoker=on}",), ("{security_barrier=true}",)]
+        ("{check_option=local,security_invoker=on}",),
+        ("{security_barrier=true}",),
+    ]
     assert cloud.value("select relowner::regrole from pg_class where relname = 'v_nested'") == "keeper"
     assert cloud.value("select pg_get_viewdef('v_all') like '%docs__local%'") == "f"
     # rights: the root has them all, column grants included, and nobody else
-    assert cloud.rows("select has_table_privilege('reader', 'docs', 'select'), has_table_privilege('reader', 'docs', 'update'),"
+    assert cloud.rows(
+        "select has_table_privilege('reader', 'docs', 'select'), has_table_privilege('reader', 'docs', 'update'),"
         " has_column_privilege('writer', 'docs', 'title', 'update'), has_column_privilege('writer', 'docs', 'secret', 'select'),"
         " has_table_privilege('keeper', 'docs', 'truncate with grant option'), has_table_privilege('other', 'docs', 'insert')"
     ) == [("t", "f", "t", "f", "t", "t")]
-    assert cloud.value("select obj_description('docs'::regclass) || col_description('docs'::regclass, 4)") == "the 'documents'a \"title\""
+    assert (
+        cloud.value("select obj_description('docs'::regclass) || col_description('docs'::regclass, 4)")
+        == "the 'documents'a \"title\""
+    )
     with cloud.connect() as app:
         assert app.value("begin; set local lokadb.tenant = '3'; select count(*) from docs") == "5"
         app.query("rollback")
@@ -335,14 +300,22 @@ def test_everything_a_table_can_have_works_and_comes_back(cloud, request):
     cloud.remove("docs")
     assert cloud.schema() == before
     assert cloud.rows("insert into docs (organization_id, title) values (1, 'y') returning id, nr") == [("115", "22")]
-    assert cloud.value("select count(*) from pg_proc where pronamespace = 'lokadb'::regnamespace and proname like 'docs%'") == "0"
+    assert (
+        cloud.value("select count(*) from pg_proc where pronamespace = 'lokadb'::regnamespace and proname like 'docs%'")
+        == "0"
+    )
 
 
 def test_default_privileges_open_nothing(cloud):
-    cloud.sql(DOCUMENTS + "create table users (id bigint generated by default as identity primary key, organization_id bigint not null)")
+    cloud.sql(
+        DOCUMENTS
+        + "create table users (id bigint generated by default as identity primary key, organization_id bigint not null)"
+    )
     cloud.sql("alter default privileges revoke execute on functions from public")
-    cloud.sql("alter default privileges grant all on tables to other; alter default privileges grant all on sequences to other;"
-              " alter default privileges grant execute on functions to other")
+    cloud.sql(
+        "alter default privileges grant all on tables to other; alter default privileges grant all on sequences to other;"
+        " alter default privileges grant execute on functions to other"
+    )
     cloud.run("init", check=True)
     cloud.add("documents")
     cloud.add("users")
@@ -351,16 +324,20 @@ def test_default_privileges_open_nothing(cloud):
     for name in ("users_id_seq", "lokadb.generation"):
         assert cloud.value("select has_sequence_privilege('other', '%s', 'usage')" % name) == "f", name
     open_functions = cloud.rows(
-        "select proname from pg_proc where pronamespace = 'lokadb'::regnamespace and has_function_privilege('other', oid, 'execute') order by 1")
+        "select proname from pg_proc where pronamespace = 'lokadb'::regnamespace and has_function_privilege('other', oid, 'execute') order by 1"
+    )
     assert [name for (name,) in open_functions] == sorted(
-        "to_tenant tenant tenant_lo tenant_hi nobody role require enter enter_all find_refs put_refs del_refs check_parents leaf_guard".split())
+        "to_tenant tenant tenant_lo tenant_hi nobody role require enter enter_all find_refs put_refs del_refs check_parents leaf_guard".split()
+    )
     with cloud.connect() as app:  # and what is needed is there
         assert app.value("begin; set local lokadb.tenant = '2'; select count(*) from documents") == "10"
         app.query("insert into documents (organization_id) values (2); select * from lokadb.enter('2', 0); rollback")
 
 
 def test_self_reference_is_kept_within_the_organization(cloud):
-    cloud.sql("create table nodes (id bigint primary key, organization_id bigint not null, up bigint references nodes); grant all on nodes to app")
+    cloud.sql(
+        "create table nodes (id bigint primary key, organization_id bigint not null, up bigint references nodes); grant all on nodes to app"
+    )
     cloud.sql("insert into nodes values (1, 1, null), (2, 2, null), (3, 1, 1)")
     before = cloud.schema()
     assert cloud.add("nodes")["relations"] == {"up": "public.nodes"}
@@ -376,8 +353,12 @@ def test_self_reference_is_kept_within_the_organization(cloud):
 
 
 def test_declared_relations(cloud):
-    cloud.sql("create table docs (id bigint primary key, organization_id bigint not null); insert into docs values (1, 1), (2, 2)")
-    cloud.sql("create table notes (id bigint primary key, doc int, up bigint); insert into notes values (1, 1, null), (2, 2, 2)")
+    cloud.sql(
+        "create table docs (id bigint primary key, organization_id bigint not null); insert into docs values (1, 1), (2, 2)"
+    )
+    cloud.sql(
+        "create table notes (id bigint primary key, doc int, up bigint); insert into notes values (1, 1, null), (2, 2, 2)"
+    )
     cloud.sql("grant all on docs, notes to app")
     cloud.add("docs")
     said = cloud.add("notes", "-relation", "doc=docs", "-relation", "up=public.notes")
@@ -397,7 +378,9 @@ def test_declared_relations(cloud):
 
 def test_all_walks_the_foreign_keys_and_may_be_repeated(cloud):
     cloud.sql(DOCUMENTS + MESSAGES)
-    cloud.sql("create table attachments (id uuid primary key, message bigint references messages, doc bigint references documents)")
+    cloud.sql(
+        "create table attachments (id uuid primary key, message bigint references messages, doc bigint references documents)"
+    )
     before = cloud.schema()
     for round in (1, 2):
         done = cloud.run("add-table", "-all", "-json", check=True)
@@ -416,11 +399,16 @@ def test_dry_run_says_all_and_changes_nothing(cloud):
     cloud.sql(DOCUMENTS + MESSAGES)
     before = cloud.schema()
     said = cloud.run("add-table", "-all", "-dry-run", check=True).stdout
-    assert "public.messages: added, 80 rows, tenant column organization_id made" in said and "nothing was changed" in said
+    assert (
+        "public.messages: added, 80 rows, tenant column organization_id made" in said and "nothing was changed" in said
+    )
     assert cloud.schema() == before and cloud.rows("select * from lokadb.tables") == []
     cloud.run("add-table", "-all", check=True)
     added = cloud.schema()
-    assert "removed, 80 rows, tenant column organization_id dropped" in cloud.run("remove-table", "-all", "-drop-tenant", "-dry-run", check=True).stdout
+    assert (
+        "removed, 80 rows, tenant column organization_id dropped"
+        in cloud.run("remove-table", "-all", "-drop-tenant", "-dry-run", check=True).stdout
+    )
     assert cloud.schema() == added
 
 
@@ -433,11 +421,25 @@ def test_what_is_said_was_done(cloud):
 def test_json_and_help(cloud):
     cloud.sql(DOCUMENTS)
     assert cloud.add("documents") == {
-        "table": "public.documents", "added": True, "rows": 40, "tenant": "organization_id", "tenant_added": False, "relations": {}}
+        "table": "public.documents",
+        "added": True,
+        "rows": 40,
+        "tenant": "organization_id",
+        "tenant_added": False,
+        "relations": {},
+    }
     assert json.loads(cloud.run("tables", "-json").stdout)[0]["cloud_keys"] == "organization_id=public.organizations"
     assert json.loads(cloud.run("remove-table", "-table", "documents", "-json").stdout)["removed"] is True
     for words in (["-h"], ["add-table", "-h"], ["remove-table", "--help"]):
         assert harness.lokadb(*words, check=True).stdout.startswith("Usage: lokadb")
-    for words in ([], ["frob"], ["add-table"], ["add-table", "-db", "x"], ["remove-table", "-db", "x"], ["add-table", "-frob"],
-                  ["add-table", "-db", "x", "-all", "-key", "k"], ["add-table", "-db", "x", "-table", "t", "-relation", "x"]):
+    for words in (
+        [],
+        ["frob"],
+        ["add-table"],
+        ["add-table", "-db", "x"],
+        ["remove-table", "-db", "x"],
+        ["add-table", "-frob"],
+        ["add-table", "-db", "x", "-all", "-key", "k"],
+        ["add-table", "-db", "x", "-table", "t", "-relation", "x"],
+    ):
         assert harness.lokadb(*words).returncode == 2, words

@@ -13,13 +13,19 @@ BEGIN
   SELECT * INTO t FROM lokadb.tables WHERE tbl = p_tbl;
   SELECT * INTO c FROM lokadb.name_of(p_tbl);
   SELECT conname INTO con FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND contype = 'p';
-  -- The parent trigger does not see a parent of the same statement (INSERT of a tree, or in WITH).
+  -- The parent trigger does not see a parent of the same statement (INSERT of a tree, or in WITH). Its refs come after
+  -- the child's if it stands behind it.
   SELECT string_agg(format('
-  IF NEW.%1$I IS NOT NULL AND EXISTS (SELECT FROM %2$s p WHERE p.%3$I = NEW.%1$I AND p.%4$I <> NEW.%5$I%7$s) THEN
-    PERFORM lokadb.raise_parent(%6$L, %1$L, NEW.%1$I::text);
-  END IF;', x.col, p.local_part, p.key_col, p.tenant_col, t.tenant_col, p_tbl, lokadb.tenant_collation()), '') INTO checks
+  IF NEW.%1$I IS NOT NULL THEN
+    SELECT r.%4$I INTO v_org FROM %8$s r WHERE r.%3$I = NEW.%1$I;
+    IF NOT FOUND AND (SELECT relkind FROM pg_catalog.pg_class WHERE oid = TG_RELID) = ''r'' THEN
+      PERFORM lokadb.pin_table(%2$L);
+      SELECT p.%4$I INTO v_org FROM %2$s p WHERE p.%3$I = NEW.%1$I;
+    END IF;
+    IF v_org <> NEW.%5$I%7$s THEN PERFORM lokadb.raise_parent(%6$L, %1$L, NEW.%1$I::text); END IF;
+  END IF;', x.col, p.local_part, p.key_col, p.tenant_col, t.tenant_col, p_tbl, lokadb.tenant_collation(), p.refs), '') INTO checks
     FROM lokadb.relations x JOIN lokadb.tables p ON p.tbl = x.parent WHERE x.child = p_tbl;
-  PERFORM lokadb.make_trigger_function(p_tbl, 'refs_ins', 'SET lock_timeout = ''5s''', 'is_ours boolean;', format($x$
+  PERFORM lokadb.make_trigger_function(p_tbl, 'refs_ins', 'SET lock_timeout = ''5s''', format('v_org %s; is_ours boolean;', lokadb.tenant_type()), format($x$
   LOOP
     INSERT INTO %1$s (%2$I, %3$I) VALUES (NEW.%2$I, NEW.%3$I) ON CONFLICT DO NOTHING;
     EXIT WHEN FOUND;
@@ -120,6 +126,16 @@ BEGIN
   END IF;
 END $f$;
 
+-- Before a SECURITY DEFINER function reads a table that others own: held to its name, and not a view or policy that would
+-- run their functions with the rights of LokaDB's owner.
+CREATE OR REPLACE FUNCTION lokadb.pin_table(p_name text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+  EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', p_name);
+  IF (SELECT relkind NOT IN ('r', 'p') OR row_security_active(oid) FROM pg_catalog.pg_class WHERE oid = p_name::regclass) THEN
+    RAISE EXCEPTION 'lokadb: % is not the table any more that it was', p_name USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+END $f$;
+
 -- A column's value as text, by the type's own output: a cast could be somebody's function.
 CREATE OR REPLACE FUNCTION lokadb.field(p_row anyelement, p_col text) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
@@ -162,7 +178,8 @@ DECLARE
   c record;
 BEGIN
   IF v IS NULL THEN RETURN NEW; END IF;
-  EXECUTE format('SELECT true FROM %s r WHERE r.%I = ($1).%I FOR KEY SHARE', TG_ARGV[3]::regclass, TG_ARGV[4], TG_ARGV[1]) INTO hit USING NEW;
+  PERFORM lokadb.pin_table(TG_ARGV[3]);
+  EXECUTE format('SELECT true FROM %s r WHERE r.%I = ($1).%I FOR KEY SHARE', TG_ARGV[3], TG_ARGV[4], TG_ARGV[1]) INTO hit USING NEW;
   IF hit IS NULL THEN
     SELECT * INTO c FROM lokadb.name_of(TG_ARGV[0]::regclass);
     RAISE EXCEPTION 'insert or update on table "%" violates foreign key constraint "%"', c.rel, TG_ARGV[2] USING ERRCODE = 'foreign_key_violation',
