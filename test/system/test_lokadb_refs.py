@@ -1,4 +1,4 @@
-"""lokadb refs-diff and refs-sync (SPEC P9): what they find and repair, and that they never harm what is in flight."""
+"""lokadb refs-diff and refs-sync: what they find and repair, and that they never harm what is in flight."""
 
 import itertools
 import json

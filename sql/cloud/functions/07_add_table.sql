@@ -1,4 +1,4 @@
--- add_table: see SPEC of its arguments in lokadb(1). Returns {"table", "added", "rows", "relations"}.
+-- add_table: its arguments are those of add-table in lokadb(1). Returns {"table", "added", "rows", "relations"}.
 CREATE OR REPLACE FUNCTION lokadb.add_table(p_table text, p_key text DEFAULT NULL, p_tenant text DEFAULT NULL,
   p_relations jsonb DEFAULT '{}', p_accept_unique text[] DEFAULT '{}') RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
