@@ -9,7 +9,7 @@ cd "$top"
 pg_bin=/usr/lib/postgresql/15/bin
 python=/usr/bin/python3
 
-# Every Debian package that building, testing, benchmarking and the demo need; the only such list.
+# Every Debian package that building, testing, benchmarking and the demo need; with the next list the only such one.
 packages=(
   autoconf automake g++ groff-base make pkg-config
   libboost-test-dev libc-ares-dev libevent-dev libidn-dev libssl-dev libsystemd-dev
@@ -17,6 +17,9 @@ packages=(
   openssl procps
   python3 python3-asyncpg python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
 )
+
+# What script/package-test needs beyond those.
+packaging_packages=(debhelper debootstrap dpkg-dev fakeroot git iproute2 lintian systemd)
 
 say() { printf '== %s\n' "$*"; }
 die() {
