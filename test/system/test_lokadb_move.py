@@ -203,6 +203,13 @@ def test_the_profile_follows_from_what_the_proxy_has(app):
     app.move(1, "-proxy-config", "/nowhere", status=1)
 
 
+def test_triggers_with_transition_tables_are_named_before_a_move(app):
+    to = app.add_database(1)
+    app.sql("create function noop() returns trigger language plpgsql as 'begin return null; end';"
+            "create trigger seen after insert on documents referencing new table as fresh for each statement execute function noop()")
+    assert "trigger seen of public.documents uses transition tables" in refusal(app, to=to)
+
+
 def test_only_one_move_at_a_time(app):
     app.add_database(1)
     with app.cluster.connect(user="postgres", database=app.name) as c:

@@ -124,7 +124,7 @@ def test_orgs_shows_who_holds(app):
     app.add_database(1)
     app.move(1)
     process = pauser(app)
-    assert "pauses" in lokadb("orgs", "-db", app.db)
+    assert "pauses since 2" in lokadb("orgs", "-db", app.db)
     end(process)
 
 

@@ -38,6 +38,8 @@ BEGIN
   IF NOT has_foreign_data_wrapper_privilege('postgres_fdw', 'USAGE') THEN
     RETURN NEXT format('%s may not use postgres_fdw: a superuser runs GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO %s', current_user, quote_ident(current_user));
   END IF;
+  RETURN QUERY SELECT format('trigger %I of %s uses transition tables, which a table with a foreign part cannot have: drop it, or make it a row trigger', g.tgname, x.tbl)
+    FROM lokadb.tables x JOIN pg_catalog.pg_trigger g ON g.tgrelid IN (x.tbl, x.local_part) WHERE g.tgoldtable IS NOT NULL OR g.tgnewtable IS NOT NULL;
   RETURN QUERY SELECT format('check constraint %I of %s uses the function %s, which the organization''s database does not have', k.conname, x.tbl, d.refobjid::regprocedure)
     FROM lokadb.tables x JOIN pg_catalog.pg_constraint k ON k.conrelid = x.local_part AND k.contype = 'c'
     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid = k.oid AND d.refclassid = 'pg_catalog.pg_proc'::regclass
@@ -190,7 +192,7 @@ END $f$;
 -- Who holds an organization: its open transactions, or a pause. For messages and `lokadb orgs`.
 CREATE OR REPLACE FUNCTION lokadb.holders(p_org text) RETURNS TABLE (pid int, mode text, granted boolean, who text, since timestamptz, state text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
-  SELECT l.pid, l.mode, l.granted, format('%s (%s)', a.usename, coalesce(nullif(a.application_name, ''), 'no name')), a.xact_start, a.state
+  SELECT l.pid, l.mode, l.granted, format('%s (%s)', a.usename, coalesce(nullif(a.application_name, ''), 'no name')), coalesce(a.xact_start, a.query_start), a.state
   FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid)
   WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
     AND (l.classid::bigint << 32 | l.objid::bigint) = lokadb.pause_key(p_org) $$;
