@@ -44,13 +44,10 @@ std::string relations_json(Connection& db, const std::vector<std::string>& relat
 Value if_given(const Flags& flags, std::string_view name) { return flags.has(name) ? Value(flags.get(name)) : Value(); }
 
 // What was done, as JSON.
-std::string add(Connection& db, const Flags& flags, const std::string& table) {
-  std::string unique = "{}";
-  for (const std::string& name : flags.all("accept-unique"))
-    unique = db.value("SELECT array_append($1::text[], $2::text)", {unique, name});
-  return db.value(
-      "SELECT lokadb.add_table($1, $2, $3, $4::jsonb, $5::text[])",
-      {table, if_given(flags, "key"), if_given(flags, "tenant"), relations_json(db, flags.all("relation")), unique});
+std::string add(Connection& db, const Flags& flags, const std::string& table, const std::string& relations,
+                const std::string& unique) {
+  return db.value("SELECT lokadb.add_table($1, $2, $3, $4::jsonb, $5::text[])",
+                  {table, if_given(flags, "key"), if_given(flags, "tenant"), relations, unique});
 }
 
 void say(Connection& db, const std::string& done) {
@@ -81,7 +78,8 @@ int run(const Flags& flags) {
   // All or none; a dry run does everything and takes it back.
   db.run("BEGIN");
   std::vector<std::string> done;
-  for (const std::string& table : tables) done.push_back(add(db, flags, table));
+  std::string relations = relations_json(db, flags.all("relation")), unique = db.text_array(flags.all("accept-unique"));
+  for (const std::string& table : tables) done.push_back(add(db, flags, table, relations, unique));
   db.run(flags.has("dry-run") ? "ROLLBACK" : "COMMIT");
   for (const std::string& json : done) {
     if (flags.has("json"))

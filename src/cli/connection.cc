@@ -96,6 +96,12 @@ std::string Connection::quoted(const std::string& identifier) const {
   return result;
 }
 
+std::string Connection::text_array(const std::vector<std::string>& texts) {
+  std::string array = "{}";
+  for (const std::string& text : texts) array = value("SELECT array_append($1::text[], $2::text)", {array, text});
+  return array;
+}
+
 std::string Connection::literal(const std::string& text) const {
   char* escaped = PQescapeLiteral(connection_.get(), text.data(), text.size());
   std::string result = escaped != nullptr ? escaped : "";

@@ -57,6 +57,8 @@ class Connection {
   std::string database() const { return PQdb(connection_.get()); }
   std::string quoted(const std::string& identifier) const;
   std::string literal(const std::string& text) const;
+  // As a value of type text[].
+  std::string text_array(const std::vector<std::string>& texts);
 
  private:
   [[noreturn]] void fail(const PGresult* result, const std::string& doing) const;

@@ -55,10 +55,8 @@ std::string read_password(const Flags& flags) {
 
 // By logging in with them.
 void verify(const std::string& target, const Login& login) {
-  std::string conninfo = target;
-  std::vector<std::string> names{"dbname", "user", "password"};
   const char* keys[] = {"dbname", "user", "password", nullptr};
-  const char* values[] = {conninfo.c_str(), login.user.c_str(), login.password.c_str(), nullptr};
+  const char* values[] = {target.c_str(), login.user.c_str(), login.password.c_str(), nullptr};
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection(PQconnectdbParams(keys, values, 1), PQfinish);
   if (PQstatus(connection.get()) != CONNECTION_OK)
     throw Failure{std::string("these credentials do not work: ") + PQerrorMessage(connection.get())};

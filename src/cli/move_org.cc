@@ -65,6 +65,8 @@ void afterwards(const char* what, Work&& work) {
   }
 }
 
+int jobs_of(const Flags& flags) { return std::max(1, std::atoi(flags.get("jobs", "4").c_str())); }
+
 // Without a password if the control plane has none.
 Login direct_login(const Flags& flags, const std::string& org) {
   try {
@@ -76,8 +78,7 @@ Login direct_login(const Flags& flags, const std::string& org) {
 
 std::string profile_for(const Flags& flags, const std::string& org) {
   std::string profile = flags.get("profile");
-  if (!profile.empty() && profile != "fdw" && profile != "fdw+direct" && profile != "direct")
-    throw Failure{"there is no profile " + profile + ": fdw, fdw+direct or direct", kUsage};
+  if (!profile.empty()) check_profile(profile);
   bool has_direct = flags.has("proxy-config") && has_direct_role(flags.get("proxy-config"), org);
   has_direct |= !direct_login(flags, org).password.empty();
   if (profile.empty()) return has_direct ? "fdw+direct" : "fdw";
@@ -104,7 +105,7 @@ void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
   try {
     place.make_tables();
     Pause held(cloud, org, true, flags.seconds("timeout", 60));
-    Copier copier(flags.get("db"), flags.get("to"), org, std::max(1, std::atoi(flags.get("jobs", "4").c_str())));
+    Copier copier(flags.get("db"), flags.get("to"), org, jobs_of(flags));
     std::string sums = copier.to_organization(cloud, [&] { place.make_constraints(); });
     in_transaction(cloud, [&] {
       cloud.query("SELECT lokadb.make_server($1, $2, $3, $4, $5, $6)",
@@ -135,7 +136,7 @@ void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
   place.stop_writers();
   try {
     cloud.query("SELECT lokadb.make_staging($1)", {org});
-    Copier copier(flags.get("db"), to, org, std::max(1, std::atoi(flags.get("jobs", "4").c_str())));
+    Copier copier(flags.get("db"), to, org, jobs_of(flags));
     std::string sums = copier.to_cloud(cloud);
     retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums}); });
     std::printf("organization %s: %s rows came home from %s, paused for %.2f s\n", org.c_str(), copier.rows().c_str(),

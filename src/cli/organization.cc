@@ -15,4 +15,9 @@ std::string canonical_org(Connection& db, const std::string& org) {
   }
 }
 
+void check_profile(const std::string& profile) {
+  if (profile != "fdw" && profile != "fdw+direct" && profile != "direct")
+    throw Failure{"there is no profile " + profile + ": fdw, fdw+direct or direct", kUsage};
+}
+
 }  // namespace lokadb::cli

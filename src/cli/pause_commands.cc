@@ -1,5 +1,4 @@
 // lokadb pause, lokadb resume, lokadb org-profile.
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,8 +96,7 @@ constexpr FlagSpec kProfileFlags[] = {
 int org_profile(const Flags& flags) {
   if (flags.rest().size() != 1) throw Failure{"one profile is needed: fdw, fdw+direct or direct", kUsage};
   std::string profile = flags.rest()[0];
-  if (profile != "fdw" && profile != "fdw+direct" && profile != "direct")
-    throw Failure{"there is no profile " + profile + ": fdw, fdw+direct or direct", kUsage};
+  check_profile(profile);
   bool drops = flags.has("drop-fdw-credentials");
   if (drops && profile != "direct") throw Failure{"-drop-fdw-credentials is for profile direct", kUsage};
   Connection db(flags.get("db"), "lokadb org-profile");

@@ -156,10 +156,7 @@ void Target::make_tables() {
 }
 
 void Target::make_constraints() {
-  std::string list = "{}";
-  for (const std::string& role : roles())
-    list = cloud_.value("SELECT array_append($1::text[], $2::text)", {list, role});
-  Rows commands = cloud_.query("SELECT * FROM lokadb.org_constraints($1::text[])", {list});
+  Rows commands = cloud_.query("SELECT * FROM lokadb.org_constraints($1::text[])", {cloud_.text_array(roles())});
   for (int i = 0; i < commands.size(); ++i) target_.run(commands.get(i, 0));
 }
 

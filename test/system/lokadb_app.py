@@ -52,16 +52,7 @@ TABLES = ["users", "documents", "conversations", "messages", "invoices"]
 CONTENT = "select '%s', md5(string_agg(t::text, '|' order by id)), count(*) from %s t where organization_id = %d"
 
 
-def installed():
-    """The program beside the proxy under test, as a copy where the service user can run it."""
-    proxy = pathlib.Path(os.environ.get("LOKADB_PROXY", str(harness.ROOT / "build" / "lokadb-proxy")))
-    binary = proxy.parent / "lokadb"
-    if os.geteuid() != 0:
-        return binary
-    return shutil.copy(binary, pathlib.Path(harness.BINARY).parent)
-
-
-PROGRAM = installed()
+PROGRAM = harness.command_line()
 
 
 def launch(*arguments, **kw):

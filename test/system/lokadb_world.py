@@ -43,9 +43,6 @@ class World:
         self.folder, self.key = conftest.new_folder(), None
         self.cloud, self.control = self.new_database("cloud"), self.new_database("control")
         self.org_database = {}
-        for role, password in PASSWORDS.items():
-            if not cluster.sql("select 1 from pg_roles where rolname = '%s'" % role, "postgres").rows:
-                cluster.sql("create role %s login password '%s'" % (role, password), "postgres")
 
     def new_database(self, name):
         name = "refs%d_%s" % (self.number, name)
