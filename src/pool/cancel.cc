@@ -199,4 +199,8 @@ void CancelJob::tick(Worker& worker, std::int64_t now) {
   start_waiting(worker);
 }
 
+void CancelJob::finish_all(Worker& worker) {
+  while (CancelJob* job = worker.cancels.front()) job->finish("the proxy is shutting down");
+}
+
 }  // namespace lokadb

@@ -25,6 +25,8 @@ class CancelJob final : public StreamOwner, public Buriable, public ListHook<Own
   static void server_gone(ServerConnection& server);
   // Those that wait for a slot try again, or give up after cancel_wait_timeout. Worker's thread.
   static void tick(Worker& worker, std::int64_t now);
+  // The proxy ends: whoever asked is not kept waiting for an answer. The loop has ended.
+  static void finish_all(Worker& worker);
 
   bool is_waiting() const { return is_waiting_; }
   Pool& pool() { return pool_; }

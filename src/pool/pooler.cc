@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pool/cancel.h"
 #include "pool/client_session.h"
 #include "pool/server_connection.h"
 
@@ -83,6 +84,7 @@ void Pooler::close_all() {
     for (auto& worker : workers) worker->loop.run_posted();
   for_each_client([](ClientSession& c) { c.close_silently({}); });
   for_each_server([](ServerConnection& s) { s.close({}); });
+  for (auto& worker : workers) CancelJob::finish_all(*worker);
   for (auto& worker : workers) worker->loop.end_turn();
 }
 

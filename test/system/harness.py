@@ -453,6 +453,10 @@ class Proxy:
         self.process = None
         return code
 
+    def last_words(self):
+        paths = [path for path in (self.log_path, self.stderr_path) if path.exists()]
+        return "".join("\n%s: ...%s" % (path.name, path.read_text(errors="replace")[-4000:]) for path in paths)
+
     def check_output(self):
         for path in (self.log_path, self.stderr_path):
             text = path.read_text(errors="replace") if path.exists() else ""
@@ -470,12 +474,12 @@ class Proxy:
             code = process.poll()
             if code is not None:
                 self.check_output()
-                raise AssertionError("the proxy died, status %s: %s" % (code, self.log()[-2000:]))
+                raise AssertionError("the proxy died, status %s: %s" % (code, self.last_words()))
             process.send_signal(signal.SIGQUIT)
             code = process.wait(10)
-            assert code == 0 or LACKS, "exit status %d" % code
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
         self.check_output()
+        assert code == 0 or LACKS, "exit status %d: %s" % (code, self.last_words())

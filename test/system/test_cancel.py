@@ -164,6 +164,27 @@ def test_a_waiting_cancel_is_given_up_after_its_time(start):
     assert client.ready().codes == ["57014"]
 
 
+def test_a_stop_ends_cancels_under_way_and_waiting(start):
+    # The proxy checks for leaks as it ends, in the build with sanitizers.
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    client = proxy.connect()
+    client.send(query("select pg_sleep(20)"))
+    asleep(proxy, 1)
+    proxy.cluster.process.send_signal(signal.SIGSTOP)  # the postmaster answers none of them
+    try:
+        threads = [threading.Thread(target=client.cancel) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: int(proxy.show("pools", database="app")[0]["cl_waiting_cancel_req"]) > 0)
+        proxy.signal(signal.SIGQUIT)
+        assert proxy.wait_exit() == 0
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+    finally:
+        proxy.cluster.process.send_signal(signal.SIGCONT)
+
+
 def test_cancel_through_the_unix_socket(start):
     proxy = start()
     client = proxy.connect(host=str(proxy.folder))
