@@ -1,0 +1,111 @@
+// One batch of a client while plugins decide about it: its statements, the facts they publish, the steps they ask for
+// and what came of them. Knows no session and no server: whoever runs the steps fills in their answers. One thread at
+// a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "plugin/lokadb_plugin.h"
+
+namespace lokadb {
+
+class PluginChain;
+
+struct BatchStatement {
+  std::uint32_t form = LOKADB_SIMPLE;
+  std::string_view text;  // borrowed from the messages of the batch or from a prepared statement
+  std::uint64_t known_as = 0;
+  struct Parameter {
+    std::uint32_t declared_type = 0;
+    bool is_null = false;
+    bool is_binary = false;
+    std::string_view value;
+  };
+  std::vector<Parameter> parameters;
+  std::uint32_t row_limit = 0;
+  bool is_described = false;
+  bool is_executed = false;
+};
+
+struct BatchTarget {  // a copy of lokadb_target
+  std::string name, host, database, user, password;
+  std::uint32_t port = 0;
+  std::uint64_t generation = 0;
+};
+
+struct BatchStep {
+  std::uint32_t plugin = 0;  // whose it is, in the order of the chain
+  std::uint32_t leg = LOKADB_LEG_CLOUD;
+  std::uint32_t moment = LOKADB_BEFORE;
+  std::string sql;
+  struct Value {
+    bool is_null = false;
+    bool is_binary = false;
+    std::uint32_t type = 0;
+    std::string value;
+  };
+  std::vector<Value> values;
+  // Filled in by whoever ran it.
+  bool is_done = false;
+  std::vector<std::vector<std::pair<bool, std::string>>> rows;  // is_null, text
+};
+
+// What the session tells about itself and the batch; outlives the Batch.
+struct BatchContext {
+  std::string_view database, role, client_encoding;
+  char transaction_status = 'I';
+  bool ends_in_flush = false;
+  bool is_whole = true;
+  bool has_standard_strings = true;
+  std::function<std::string_view(std::string_view name)> setting;  // data() null: not known
+  std::vector<void*>* slots = nullptr;                              // one for each plugin of the chain
+};
+
+// Where the batch goes.
+struct BatchVerdict {
+  std::uint32_t kind = LOKADB_NO_OPINION;
+  std::uint32_t plugin = 0;  // who said it
+  std::uint32_t reason = 0;
+  std::string organization;
+  std::uint32_t target = 0;
+  std::string sqlstate, message, detail, hint;  // LOKADB_REFUSE
+};
+
+class Batch {
+ public:
+  Batch(BatchContext context, std::vector<BatchStatement> statements);
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  const std::vector<BatchStatement>& statements() const { return statements_; }
+  const std::vector<BatchTarget>& targets() const { return targets_; }
+  // All steps so far; the chain's verdict says which are to be run now (those without is_done and moment BEFORE), and
+  // which at the check.
+  std::vector<BatchStep>& steps() { return steps_; }
+  BatchContext& context() { return context_; }
+
+  // A stale gate (LK001): facts, steps and verdicts are forgotten, the batch is as it was.
+  void start_anew();
+
+ private:
+  friend class PluginChain;
+  friend struct HostCalls;  // the functions of lokadb_host
+  BatchContext context_;
+  std::vector<BatchStatement> statements_;
+  std::vector<BatchTarget> targets_;
+  std::vector<BatchStep> steps_;
+  struct Fact;
+  std::vector<Fact> facts_;
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::uint32_t calling_plugin_ = 0;
+  std::uint32_t rounds_ = 0;
+};
+
+}  // namespace lokadb
