@@ -45,8 +45,10 @@ class SqlState {
 struct Error {
   SqlState state = sqlstate::kProtocolViolation;
   Severity severity = Severity::Fatal;
-  std::string to_client;  // field M; no host names, no secrets
-  std::string to_log;     // everything we know; empty: the same as to_client
+  std::string to_client;    // field M; no host names, no secrets
+  std::string to_log;       // everything we know; empty: the same as to_client
+  std::string detail = {};  // fields D and H, if any
+  std::string hint = {};
 
   const std::string& log_text() const { return to_log.empty() ? to_client : to_log; }
 };

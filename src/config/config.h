@@ -134,6 +134,7 @@ struct Options {
   int unix_socket_mode = 0;
   OptionalText user;
   std::optional<int> verbose;
+  std::uint32_t hold_back_buffer = 0, max_routed_message = 0;  // ours, of plugins
   int worker_threads = 0;  // ours, not PgBouncer's; 0: the CPUs allowed to the process
 };
 

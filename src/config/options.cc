@@ -227,6 +227,10 @@ constexpr OptionRow kRows[] = {
     {"user", &Options::user, nullptr, kStart, "System user to become after the start as root."},
     {"verbose", &Options::verbose, nullptr, kReload,
      "How much is logged: 1 adds debugging lines, 2 adds every detail."},
+    {"hold_back_buffer", &Options::hold_back_buffer, "262144", kReload,
+     "Bytes of a direct answer that are held back for a client until the cloud's check has passed.", nullptr, "bytes"},
+    {"max_routed_message", &Options::max_routed_message, "1048576", kReload,
+     "A batch of more bytes is not gathered for plugins, and so never direct.", nullptr, "bytes"},
     {"worker_threads", &Options::worker_threads, "0", kStart,
      "Threads that serve connections; 0 means one for each CPU the process may use.", check_not_negative},
 };

@@ -64,7 +64,7 @@ struct BatchContext {
   bool is_whole = true;
   bool has_standard_strings = true;
   std::function<std::string_view(std::string_view name)> setting;  // data() null: not known
-  std::vector<void*>* slots = nullptr;                              // one for each plugin of the chain
+  std::vector<void*>* slots = nullptr;                             // one for each plugin of the chain
 };
 
 // Where the batch goes.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
+#include "base/result.h"
 #include "plugin/batch.h"
 
 namespace lokadb {

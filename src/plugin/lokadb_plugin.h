@@ -57,10 +57,10 @@ typedef struct lokadb_section lokadb_section; /* the plugin's section of the con
 /* ------------------------------------------------------------------ what a batch has */
 
 enum lokadb_form {
-  LOKADB_SIMPLE = 1,  /* Query; or one statement of a Query, after lokadb_host.split */
-  LOKADB_BIND = 2,    /* a Bind, with the Execute and Describe that belong to it */
-  LOKADB_PARSE = 3,   /* a Parse or Describe whose Bind is not in this batch */
-  LOKADB_OTHER = 4    /* FunctionCall, or a Close: text is empty */
+  LOKADB_SIMPLE = 1, /* Query; or one statement of a Query, after lokadb_host.split */
+  LOKADB_BIND = 2,   /* a Bind, with the Execute and Describe that belong to it */
+  LOKADB_PARSE = 3,  /* a Parse or Describe whose Bind is not in this batch */
+  LOKADB_OTHER = 4   /* FunctionCall, or a Close: text is empty */
 };
 
 typedef struct lokadb_statement {
@@ -70,10 +70,10 @@ typedef struct lokadb_statement {
   /* Of a prepared statement: the same number as long as the proxy knows this text with these parameter types, never
      used for another; 0 = none. */
   uint64_t known_as;
-  uint32_t parameter_count; /* of a Bind, else 0 */
-  uint32_t row_limit;       /* of Execute; 0 = all */
-  uint8_t is_described;     /* the client asks for the row description */
-  uint8_t is_executed;      /* there is an Execute for this Bind */
+  uint32_t parameter_count;    /* of a Bind, else 0 */
+  uint32_t row_limit;          /* of Execute; 0 = all */
+  uint8_t is_described;        /* the client asks for the row description */
+  uint8_t is_executed;         /* there is an Execute for this Bind */
   uint8_t is_standard_strings; /* standard_conforming_strings is on, as far as the session has been told */
 } lokadb_statement;
 
@@ -88,11 +88,11 @@ typedef struct lokadb_parameter {
 typedef struct lokadb_batch_info {
   uint32_t struct_size; /* filled in by the plugin before the call */
   uint32_t statement_count;
-  uint8_t transaction_status;  /* 'I', 'T' or 'E' before the batch, as ReadyForQuery told the client */
-  uint8_t ends_in_flush;       /* not in Sync: the client waits for answers with the batch still open */
-  uint8_t is_whole;            /* 0: larger than the proxy gathers (max_routed_message), only the beginning is here */
-  lokadb_string database;      /* as the client named it */
-  lokadb_string role;          /* user of the client */
+  uint8_t transaction_status; /* 'I', 'T' or 'E' before the batch, as ReadyForQuery told the client */
+  uint8_t ends_in_flush;      /* not in Sync: the client waits for answers with the batch still open */
+  uint8_t is_whole;           /* 0: larger than the proxy gathers (max_routed_message), only the beginning is here */
+  lokadb_string database;     /* as the client named it */
+  lokadb_string role;         /* user of the client */
   lokadb_string client_encoding;
 } lokadb_batch_info;
 
@@ -138,9 +138,9 @@ enum lokadb_verdict_kind {
 /* Verdicts of several plugins are combined by strictness: refuse, ask, direct or cloud, no opinion. Direct against
    cloud is cloud; two different organizations are a refusal (XX000), since one of the plugins must be wrong. */
 typedef struct lokadb_verdict {
-  uint32_t struct_size; /* filled in by the host before the call */
-  uint32_t kind;        /* enum lokadb_verdict_kind */
-  uint32_t reason;      /* number in the plugin's table of reasons; counted */
+  uint32_t struct_size;       /* filled in by the host before the call */
+  uint32_t kind;              /* enum lokadb_verdict_kind */
+  uint32_t reason;            /* number in the plugin's table of reasons; counted */
   lokadb_string organization; /* LOKADB_DIRECT; for LOKADB_CLOUD the organization it is about, if known */
   char sqlstate[6];           /* LOKADB_REFUSE: five characters and a zero byte */
   lokadb_string message;      /* LOKADB_REFUSE */
@@ -230,9 +230,9 @@ typedef struct lokadb_feed {
   uint32_t struct_size; /* filled in by the host before the call */
   lokadb_string user;   /* empty: no feed wanted */
   lokadb_string password;
-  lokadb_string channel;   /* LISTEN */
-  lokadb_string query;     /* one row, one column */
-  uint32_t heartbeat_ms;   /* a connection that does not answer within this time is lost; 0: 5000 */
+  lokadb_string channel; /* LISTEN */
+  lokadb_string query;   /* one row, one column */
+  uint32_t heartbeat_ms; /* a connection that does not answer within this time is lost; 0: 5000 */
 } lokadb_feed;
 
 /* ------------------------------------------------------------------ the host */

@@ -64,18 +64,18 @@ void CancelJob::found(ClientSession& client, const std::shared_ptr<Request>& req
     std::uint64_t console_id = client.id;
     pooler.run_alone_later([&pooler, console_id] { pooler.console->abandoned(console_id); });
     refusal = "cancel request for console client";
-  } else if (!client.is_linked()) {
+  } else if (client.cancelable_server() == nullptr) {
     refusal = "cancel request for idle client";
-  } else if (client.leg().server->is_setting_parameters()) {
+  } else if (client.cancelable_server()->is_setting_parameters()) {
     refusal = "ignoring cancel request for server that is setting vars";
-  } else if (!client.leg().server->has_outstanding()) {
+  } else if (!client.cancelable_server()->has_outstanding()) {
     refusal = "cancel request for idle client";
   }
   if (refusal != nullptr) {
     if (request->logs) log_line(LogLevel::Log, "%s closing because: %s", request->log_name.c_str(), refusal);
     return;
   }
-  auto* job = new CancelJob(pooler, client.worker, *client.leg().server, client, request);
+  auto* job = new CancelJob(pooler, client.worker, *client.cancelable_server(), client, request);
   job->try_start();
 }
 

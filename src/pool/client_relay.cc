@@ -37,12 +37,12 @@ std::string_view text_of(Bytes body) { return as_text(body).substr(0, as_text(bo
 bool needs_decision(char type) { return std::string_view("PBDEC").find(type) != std::string_view::npos; }
 }  // namespace
 
-ClientSession::Outcome ClientSession::refuse(const Error& error) {
+Outcome ClientSession::refuse(const Error& error) {
   close(error);
   return Outcome::Closed;
 }
 
-ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& used) {
   if (is_linked()) {
     if (leg_.server->outstanding_count() > kMaxOutstanding)
       return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many requests in one pipeline", {}});
@@ -92,7 +92,7 @@ ClientSession::Outcome ClientSession::handle_request(MessageHead head, Bytes in,
   }
 }
 
-ClientSession::Outcome ClientSession::with_server() {
+Outcome ClientSession::with_server() {
   if (is_linked()) return Outcome::Done;
   request_time = wall_us();
   switch (pooler.acquire(*this)) {
@@ -107,12 +107,12 @@ ClientSession::Outcome ClientSession::with_server() {
 }
 
 // For messages that name a statement.
-ClientSession::Outcome ClientSession::with_settled_statements() {
+Outcome ClientSession::with_settled_statements() {
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   return leg_.server->has_unsettled_statements() ? Outcome::Wait : Outcome::Done;
 }
 
-ClientSession::Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std::size_t& used) {
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   leg_.server->expect_plain(request);
   Outcome outcome = pass_on(head, in, used);
@@ -120,7 +120,7 @@ ClientSession::Outcome ClientSession::forward(Request request, MessageHead head,
   return outcome;
 }
 
-ClientSession::Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
   // The first letter is looked at, no more: DEALLOCATE and DISCARD begin with it.
   bool may_forget = rewrites_statements() && begins_with_d(in.subspan(kHeaderSize));
   if (may_forget && head.body <= kMaxDeallocate) {
@@ -178,7 +178,7 @@ bool ClientSession::parse_deallocate(std::string_view sql) {
   return true;
 }
 
-ClientSession::Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
   used = std::min(total, in.size());
   leg_.server->forward(in.first(used));
@@ -187,14 +187,14 @@ ClientSession::Outcome ClientSession::pass_on(MessageHead head, Bytes in, std::s
   return Outcome::Done;
 }
 
-ClientSession::Outcome ClientSession::handle_copy_data(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_copy_data(MessageHead head, Bytes in, std::size_t& used) {
   if (!is_linked()) return skip(head, in, used);
   std::size_t total = run_length(in, pooler.options().max_packet_size);
   head.body = static_cast<std::uint32_t>(total - kHeaderSize);
   return pass_on(head, in, used);
 }
 
-ClientSession::Outcome ClientSession::skip(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::skip(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
   used = std::min(total, in.size());
   body_left_ = total - used;
@@ -219,7 +219,7 @@ void ClientSession::send_renamed(MessageHead head, std::string_view before, std:
   leg_.server->forward({out, size});
 }
 
-ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
   auto name = string_at(in.first(std::min(total, in.size())), kHeaderSize);
   if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
@@ -282,7 +282,7 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   return Outcome::Done;
 }
 
-ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
   auto portal = string_at(in.first(std::min(total, in.size())), kHeaderSize);
   auto name = portal ? string_at(in.first(std::min(total, in.size())), kHeaderSize + portal->size() + 1) : std::nullopt;
@@ -312,7 +312,7 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
   return Outcome::Done;
 }
 
-ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
   if (total > kMaxNames) return forward(Request::Describe, head, in, used);
   if (in.size() < total) return Outcome::NeedMore;
@@ -338,7 +338,7 @@ ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in
   return Outcome::Done;
 }
 
-ClientSession::Outcome ClientSession::handle_close_message(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_close_message(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t total = kHeaderSize + head.body;
   if (total > kMaxNames) return forward(Request::Close, head, in, used);
   if (in.size() < total) return Outcome::NeedMore;
@@ -363,7 +363,7 @@ ClientSession::Outcome ClientSession::handle_close_message(MessageHead head, Byt
 
 // ------------------------------------------------------------------ console
 
-ClientSession::Outcome ClientSession::handle_console(MessageHead head, Bytes in, std::size_t& used) {
+Outcome ClientSession::handle_console(MessageHead head, Bytes in, std::size_t& used) {
   if (console_is_waiting) return Outcome::Wait;
   if (head.type == 'X') {
     close_silently("client close request");

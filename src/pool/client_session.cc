@@ -8,6 +8,7 @@
 #include "net/socket.h"
 #include "pool/client_login.h"
 #include "pool/pooler.h"
+#include "pool/routing.h"
 #include "pool/worker.h"
 
 namespace lokadb {
@@ -89,6 +90,7 @@ void ClientSession::peer_can_take_more() {
 }
 
 bool ClientSession::may_read() const {
+  if (routing_ != nullptr && routing_->is_busy()) return false;
   switch (state_) {
     case ClientState::Startup:
     case ClientState::Login:
@@ -106,6 +108,7 @@ bool ClientSession::may_read() const {
 }
 
 void ClientSession::pump() {
+  if (routing_ != nullptr && routing_->resumed()) return;
   auto consume_all = [this](Bytes in) { return consume(in); };
   if (!input_.empty() && may_read()) {
     input_.retry(worker.loop, consume_all);
@@ -150,7 +153,7 @@ std::size_t ClientSession::consume(Bytes in) {
   return at;
 }
 
-ClientSession::Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
+Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
   switch (state_) {
     case ClientState::Startup:
     case ClientState::Login: {
@@ -186,6 +189,8 @@ ClientSession::Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
     return refuse(fatal("bad packet header: '" + hex + "'"));
   }
   if (state_ == ClientState::Console) return handle_console(*head, in, used);
+  if (routing_ != nullptr)
+    if (auto outcome = routing_->look_at(*head, in, used)) return *outcome;
   return handle_request(*head, in, used);
 }
 
@@ -217,6 +222,7 @@ void ClientSession::server_given(ServerConnection& server) {
   bool was_waiting = state_ == ClientState::Waiting;
   server.link(*this);
   if (server.state() != ServerState::Active) return;
+  if (routing_ != nullptr) routing_->server_given(server);
   if (state_ == ClientState::Login || state_ == ClientState::UserWanted) {
     if (!set_state(ClientEvent::ServerGiven)) return close(fatal("illegal state"));
     return server.look_up_user();
@@ -235,8 +241,9 @@ void ClientSession::statements_are_settled() {
   worker.loop.resume_later(*this);
 }
 
-void ClientSession::parameters_set() {
+void ClientSession::parameters_set(ServerConnection& by) {
   if (state_ == ClientState::Closed) return;
+  if (leg_.server != &by) return routing_->parameters_set(by);
   if (!set_state(ClientEvent::ServerSet)) return close(fatal("illegal state"));
   worker.loop.resume_later(*this);
 }
@@ -249,6 +256,7 @@ void ClientSession::server_is_ready(char status) {
     return server.close_with(error);
   }
   if (server.owes_answers()) return;
+  if (routing_ != nullptr) statements_are_settled();  // the next batch may be looked at
   if (state_ == ClientState::Leaving) {
     leg_.server = nullptr;
     server.client_left();
@@ -277,6 +285,22 @@ void ClientSession::server_lost(const Error& error) {
   if (state_ == ClientState::Closed) return;
   if (state_ == ClientState::UserAsked) return close(fatal("bouncer config error"));
   close(error, state_ != ClientState::Leaving || !left_politely_);
+}
+
+void ClientSession::server_refused(const Error& error) {
+  if (routing_ == nullptr || !routing_->server_refused(error)) close(error);
+}
+
+void ClientSession::tell_refusal() { routing_->tell_refusal(); }
+
+ServerConnection* ClientSession::cancelable_server() {
+  if (leg_.server == nullptr && routing_ != nullptr) return routing_->cancelable_server();
+  return leg_.server;
+}
+
+// Logged in: from now on the plugins see its batches.
+void ClientSession::begin_routing() {
+  if (pooler.plugins != nullptr) routing_ = std::make_unique<Routing>(*this, *pooler.plugins);
 }
 
 // ------------------------------------------------------------------ the end
@@ -339,6 +363,7 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
     log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), reason.c_str(),
              static_cast<long long>((worker.loop.now() - born) / 1000000));
   enter(ClientState::Closed);
+  if (routing_ != nullptr) routing_->session_ended();
   if (is_linked()) {
     ServerConnection& server = *leg_.server;
     leg_.server = nullptr;
@@ -347,7 +372,8 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
   bool may_die;
   {
     std::lock_guard guard(pooler.lock);
-    if (ListHook<WaitTag>::is_linked()) (was == ClientState::Welcome ? pool_->newcomers : pool_->waiters).remove(this);
+    if (ListHook<WaitTag>::is_linked())
+      (was == ClientState::Welcome ? pool_->newcomers : wanted_pool()->waiters).remove(this);
     forget_lookup();
     forget_counts();
     may_die = in_flight == 0;

@@ -44,6 +44,14 @@ struct BatchMarks {
   std::uint64_t start = 0;     // of the batch that this byte belongs to
 };
 
+// What became of the next bytes of a client's stream.
+enum class Outcome : std::uint8_t {
+  Done,      // handled; go on
+  NeedMore,  // not enough bytes yet
+  Wait,      // cannot be handled now (no server, or it is being prepared)
+  Closed,    // the session has ended
+};
+
 class ClientSession final : public StreamOwner, public Buriable, public ListHook<OwnedTag>, public ListHook<WaitTag> {
  public:
   ClientSession(Pooler& pooler, Worker& worker, int fd, const SocketAddress& peer);
@@ -68,7 +76,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void close_silently(const std::string& reason);
   // From the pool: a server, or news, for a session that waits. Its worker.
   void server_given(ServerConnection& server);
-  void parameters_set();              // by the server that was given
+  void parameters_set(ServerConnection& by);  // to this session's
+  // No server can be had: the login there failed, or a limit of time has passed.
+  void server_refused(const Error& error);
   void server_is_ready(char status);  // ReadyForQuery has been passed on
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
@@ -76,6 +86,12 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   // What auth_query asks for this session (in state UserAsked), and that all of its answer is there.
   UserLookup& lookup();
   void lookup_answered();
+  // The error of a batch that plugins refused, in the place of a server's own.
+  void tell_refusal();
+  // The pool it asks for a server: its own, unless a batch is run elsewhere.
+  Pool* wanted_pool() { return wanted_pool_ != nullptr ? wanted_pool_ : pool_; }
+  // Whose work for this client a CancelRequest is to end; null: nobody's.
+  ServerConnection* cancelable_server();
   // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.
   int in_flight = 0;
   // One of them has arrived: true if the session is still there, else it has been buried now.
@@ -127,19 +143,13 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
 
  private:
   friend class ClientLogin;
+  friend class Routing;
+  friend class RoutedBatch;
   std::int64_t query_wait_limit() const;
   void drop_login();
   void look_for_end();
   void end(const std::string& reason, bool has_last_words);
   void enter(ClientState next);
-
-  // What to do with the next bytes of the stream.
-  enum class Outcome : std::uint8_t {
-    Done,      // handled; go on
-    NeedMore,  // not enough bytes yet
-    Wait,      // cannot be handled now (no server, or it is being prepared)
-    Closed,    // the session has ended
-  };
 
   std::size_t consume(Bytes in);
   Outcome consume_one(Bytes in, std::size_t& used);
@@ -151,6 +161,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void probe();
   void look_after_leaving();
   void release_server();
+  void begin_routing();
   void message_forwarded();
   void forget_lookup();
   void forget_counts();
@@ -183,6 +194,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
 
   Leg leg_;
   Pool* pool_ = nullptr;
+  Pool* wanted_pool_ = nullptr;
   Database* database_ = nullptr;
   User* user_ = nullptr;
   ParameterSetPtr parameters_;
@@ -202,6 +214,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool nothing_received_ = true;
 
   std::unique_ptr<class ClientLogin> login_;
+  std::unique_ptr<class Routing> routing_;  // null without plugins
 };
 
 }  // namespace lokadb

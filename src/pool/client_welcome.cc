@@ -110,6 +110,7 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   write_ready_for_query(out, 'I');
   session.stream_.send_copy(out.bytes());
   session.counters().client_login_count.add(1);
+  session.begin_routing();
 }
 
 void ClientSession::welcome_arrived() {

@@ -42,6 +42,8 @@ struct Database {
   std::shared_ptr<const DatabaseConfig> config;                     // [config]; never null
   bool is_console = false;                                          // the database "pgbouncer"
   bool is_auto = false;                                             // made from "*"; [config]
+  bool is_target = false;                                           // of direct batches; no client connects to it
+  std::string greeting;                                             // [config] asked right after each server's login
   bool is_disabled = false;                                         // [config] (DISABLE)
   bool is_paused = false;                                           // [config] (PAUSE db, KILL)
   int server_count = 0;                                             // [lock] those in login and cancel connections too

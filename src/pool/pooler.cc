@@ -92,7 +92,7 @@ void Pooler::close_all() {
 
 Database* Pooler::find_database(std::string_view name, const std::function<std::string()>& log_name) {
   auto it = databases.find(name);
-  if (it != databases.end()) return it->second.get();
+  if (it != databases.end()) return it->second->is_target ? nullptr : it->second.get();
   if (!config->fallback) return nullptr;
   auto made = std::make_unique<Database>(std::string(name));
   auto entry = std::make_shared<DatabaseConfig>(*config->fallback);
@@ -193,7 +193,7 @@ void Pooler::apply_config(ConfigPtr next) {
 
   std::vector<Database*> gone;
   for (auto& [name, database] : databases) {
-    if (database->is_console) continue;
+    if (database->is_console || database->is_target) continue;
     std::shared_ptr<DatabaseConfig> entry;
     if (auto it = config->databases.find(name); it != config->databases.end()) {
       entry = std::make_shared<DatabaseConfig>(it->second);
@@ -327,16 +327,18 @@ void Pooler::drop_unused(std::int64_t now) {
     std::lock_guard guard(lock);
     for (auto& [name, database] : databases) {
       bool in_use = database->client_count > 0 || database->server_count > 0;
-      for (const auto& [user_name, p] : database->pools) in_use = in_use || p->client_count > 0;  // auth_query's
+      for (const auto& [user_name, p] : database->pools)
+        in_use = in_use || p->client_count > 0 || !p->waiters.empty();  // auth_query's
       if (in_use) {
         database->unused_since = 0;
       } else if (database->unused_since == 0) {
         database->unused_since = now;
-      } else if (database->is_auto && auto_limit > 0 && now - database->unused_since > auto_limit) {
+      } else if ((database->is_auto || database->is_target) && auto_limit > 0 &&
+                 now - database->unused_since > auto_limit) {
         idle_databases.push_back(database.get());
       }
       for (auto& [user_name, p] : database->pools) {
-        if (p->client_count > 0 || p->server_count > 0)
+        if (p->client_count > 0 || p->server_count > 0 || !p->waiters.empty())
           p->unused_since = 0;
         else if (p->unused_since == 0)
           p->unused_since = now;

@@ -23,7 +23,9 @@
 namespace lokadb {
 
 class ClientSession;
+class PluginChain;
 class ServerConnection;
+struct BatchTarget;
 
 // The admin console as sessions see it (implemented in src/admin).
 class ConsoleBackend {
@@ -58,6 +60,7 @@ class Pooler {
   std::vector<std::unique_ptr<Worker>> workers;
   Worker& main_worker() { return *workers.front(); }
   ConsoleBackend* console = nullptr;
+  PluginChain* plugins = nullptr;  // fixed at start; null: none
   std::int64_t started_us;
 
   // --- [config]: changes only while the world is stopped
@@ -93,6 +96,11 @@ class Pooler {
 
   // Takes [lock] itself. Gives the session a server, or queues it in its pool. Worker of the session.
   Acquired acquire(ClientSession& session);
+  // Takes [lock] itself. A server of the session's own pool, linked to it beside its leg, if one is idle on its worker
+  // and nobody waits; else null.
+  ServerConnection* take_free(ClientSession& session);
+  // Takes [lock] itself. The pool for a database that plugins send statements to, made if there is none. Worker.
+  Pool& target_pool(const BatchTarget& target);
   // Takes [lock] itself. The server is free: it goes to the next waiter, to the idle list, or is closed. Its worker.
   void release(ServerConnection& server);
   // Takes [lock] itself. Opens a server connection for the pool on this worker if one is wanted and allowed.

@@ -1,5 +1,6 @@
 // Servers given to clients, taken back, opened and shut: everything that happens under the pool lock.
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -35,7 +36,7 @@ Pooler::Choice Pooler::choose_idle(Pool& pool, const Worker& worker, std::int64_
 }
 
 Acquired Pooler::acquire(ClientSession& client) {
-  Pool& pool = *client.pool();
+  Pool& pool = *client.wanted_pool();
   ServerConnection* own = nullptr;
   ServerConnection* foreign = nullptr;
   ServerConnection* stale = nullptr;
@@ -78,7 +79,7 @@ Acquired Pooler::acquire(ClientSession& client) {
     }
   }
   if (is_refused) {
-    client.close(refusal);
+    client.server_refused(refusal);
     return Acquired::Refused;
   }
   if (own != nullptr) {
@@ -123,7 +124,7 @@ bool Pooler::login_keeps_failing(const Pool& pool, std::int64_t now) const {
 void Pooler::try_again(ClientSession& client) {
   client.worker.loop.post([this, &client] {
     if (!client.arrived() || !client.waits_for_server()) return;
-    Pool& pool = *client.pool();
+    Pool& pool = *client.wanted_pool();
     {
       std::lock_guard guard(lock);
       pool.waiters.push_front(&client);
@@ -301,7 +302,7 @@ void Pooler::forget_server(ServerConnection& server) {
   --pool.server_count;
   --pool.database.server_count;
   --pool.user.server_count;
-  if (server.state() == ServerState::Login) pool.login_running = false;
+  if (std::exchange(server.is_logging_in, false)) pool.login_running = false;
   if (server.state() == ServerState::Testing && pool.testing_count > 0) --pool.testing_count;
 }
 
@@ -309,7 +310,7 @@ void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome>
   Pool& pool = server.pool;
   {
     std::lock_guard guard(lock);
-    pool.login_running = false;
+    pool.login_running = server.is_logging_in = false;
     pool.last_connect_failed = 0;
     pool.last_login_error.clear();
     if (!server.is_obsolete()) pool.welcome = std::move(welcome);  // the newest knows best
@@ -338,7 +339,7 @@ void Pooler::login_failed(ServerConnection& server, const Error* refusal) {
     while (ClientSession* client = list.pop_front()) {
       ++client->in_flight;
       client->worker.loop.post([client, error = *refusal] {
-        if (client->arrived()) client->close(error);
+        if (client->arrived()) client->server_refused(error);
       });
     }
   };

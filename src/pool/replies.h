@@ -62,6 +62,7 @@ struct Expected {
   bool forgets_names = false;        // may be a DEALLOCATE or DISCARD
   bool sets_unnamed = false;         // makes or closes the unnamed statement
   bool takes_unnamed = false;        // and it was another client's before
+  bool is_refusal = false;           // must fail; the client gets the error of its session's routing instead
   std::uint64_t unnamed_before = 0;  // whose it was
   std::unique_ptr<StatementUndo> undo;
 
@@ -81,7 +82,7 @@ class ReplyQueue {
     Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
     e.request = request;
     e.for_client = for_client;
-    e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = false;
+    e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.undo = std::move(undo);
     ++count_;
   }
@@ -91,7 +92,7 @@ class ReplyQueue {
     Expected& e = ring_[(head_ + count_) & (ring_.size() - 1)];
     e.request = request;
     e.for_client = true;
-    e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = false;
+    e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     ++count_;
   }
   Expected& back() { return at(count_ - 1); }

@@ -33,6 +33,8 @@ std::string ServerConnection::transport_text() const {
   return to_text(address_);
 }
 
+int ServerConnection::worker_index() const { return worker_->index; }
+
 bool ServerConnection::set_state(ServerEvent event) {
   ServerState from = state();
   auto next = next_state(from, event);
@@ -71,8 +73,12 @@ void ServerConnection::close_with(const Error& error) {
   }
   // The client's error comes after what the server has said, so the client is told before the leg is cut.
   ClientSession* lost_by = client_;
-  client_ = nullptr;
-  if (lost_by != nullptr) lost_by->server_lost(error);
+  AnswerSink* taken_by = sink_;
+  unlink();
+  if (taken_by != nullptr)
+    taken_by->on_server_lost(*this, error);
+  else if (lost_by != nullptr)
+    lost_by->server_lost(error);
   CancelJob::server_gone(*this);
   dns_.cancel();
   stream_.close();
@@ -106,7 +112,7 @@ void ServerConnection::link(ClientSession& client) {
 
 void ServerConnection::client_left() {
   bool clean = is_clean();
-  client_ = nullptr;
+  unlink();
   if (clean) return give_back();
   if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
   close("client disconnect while server was not ready");
@@ -193,7 +199,7 @@ void ServerConnection::step_finished() {
       // From now on in the server's spelling, so that the same SET is not sent again and again.
       client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
       agrees_with_ = client_->parameters();
-      return client_->parameters_set();
+      return client_->parameters_set(*this);
     case Step::DiscardAll:
     case Step::RepeatConnectQuery:
       return lookup_step_finished(step);
@@ -208,9 +214,9 @@ void ServerConnection::step_finished() {
         log_line(LogLevel::Error, "%s: error while executing exec_on_query: %s", log_name().c_str(),
                  step_error_.log_text().c_str());
       defaults_ = parameters_;  // the query may have set some
-      pooler.login_done(*this, make_welcome());
-      reported_.reset();
-      return;
+      return login_is_over();
+    case Step::Greeting:
+      return greeting_answered();
     case Step::CheckQuery:
       if (step_failed_ || status_ != 'I') return close("test query failed");
       break;
@@ -270,7 +276,7 @@ void ServerConnection::pump() {
 void ServerConnection::read_while_possible() {
   int turns = pooler.options().sbuf_loopcnt;
   for (int i = 0; turns <= 0 || i < turns; ++i) {
-    if (client_ != nullptr && client_->stream().is_blocked()) return;
+    if (client_is_blocked()) return;
     ReadResult r = input_.read(stream_, worker_->loop, [this](Bytes in) { return consume(in); });
     if (state() == ServerState::Closed) return;
     if (r.status == ReadStatus::Empty) return;

@@ -17,11 +17,13 @@
 #include "net/dns.h"
 #include "net/input.h"
 #include "net/stream.h"
+#include "pool/answer_sink.h"
 #include "pool/database.h"
 #include "pool/parameters.h"
 #include "pool/prepared.h"
 #include "pool/replies.h"
 #include "pool/states.h"
+#include "pool/table_map.h"
 #include "proto/message.h"
 
 namespace lokadb {
@@ -54,7 +56,13 @@ class ServerConnection final : public StreamOwner,
   void close(const std::string& reason);
   void close_with(const Error& error);
   void link(ClientSession& client);
-  void unlink() { client_ = nullptr; }
+  void unlink() {
+    client_ = nullptr;
+    sink_ = nullptr;
+  }
+  // Until it is unlinked, what it sends for the client goes to the sink.
+  void capture(AnswerSink& sink) { sink_ = &sink; }
+  void stop_capture() { sink_ = nullptr; }
   // Starts setting the tracked parameters that differ from the client's; false: none does.
   bool set_parameters_for(ClientSession& client);
   // Asks for the user whom the linked client wants to be (auth_query), who is told in lookup_answered().
@@ -70,6 +78,10 @@ class ServerConnection final : public StreamOwner,
   void test_before_use();
   void leave_worker();
   void join_worker(Worker& worker);
+  // Its login, with what is asked right behind it, is not over yet [pool lock].
+  bool is_logging_in = true;
+  // Of a database that plugins send batches to: what its tables are in the client's own database.
+  const TableMap& table_map() const { return table_map_; }
   // Made under settings that hold no more: to be closed at the next chance.
   bool is_obsolete() const { return generation_ != pool.generation; }
   // Messages from other threads under way to this connection [pool lock]; while there are any, the object lives.
@@ -166,6 +178,7 @@ class ServerConnection final : public StreamOwner,
   enum class Step : std::uint8_t {
     None,
     SetParameters,
+    Greeting,
     ConnectQuery,
     CheckQuery,
     ResetQuery,
@@ -185,6 +198,10 @@ class ServerConnection final : public StreamOwner,
   bool handle_auth_request(Bytes body);
   void login_message_refused(Bytes body);
   void login_complete();
+  void ask_connect_query();
+  void login_is_over();
+  bool take_greeting(Bytes body);
+  void greeting_answered();
   void could_not_connect(const std::string& reason);
   ServerCredentials credentials();
   std::shared_ptr<const Welcome> make_welcome() const;
@@ -207,7 +224,11 @@ class ServerConnection final : public StreamOwner,
     body_to_client_ = to_client;
     return true;
   }
-  void send_to_client(Bytes bytes);
+  // The rest of a message that began earlier, if not `begins`.
+  void send_to_client(Bytes bytes, bool begins = true);
+  bool client_is_blocked() const;
+  PoolCounters& counters() { return pool.counters[static_cast<std::size_t>(worker_index())]; }
+  int worker_index() const;
   bool handle_special(char type, Bytes in, std::size_t total, std::size_t& used);
   void lookup_step_finished(Step step);
   bool handle_lookup_answer(char type, Bytes in, std::size_t total, std::size_t& used);
@@ -239,6 +260,7 @@ class ServerConnection final : public StreamOwner,
   Worker* worker_;
   Stream stream_;
   ClientSession* client_ = nullptr;
+  AnswerSink* sink_ = nullptr;  // only with a client
 
   // Input that is not a whole message yet, and how much of a message that streams is still to come.
   Input input_;
@@ -271,6 +293,8 @@ class ServerConnection final : public StreamOwner,
 
   // Login
   LoginStep login_step_ = LoginStep::Resolving;
+  std::string greeting_fault_;
+  TableMap table_map_;
   std::unique_ptr<ServerAuth> auth_;
   DnsTicket dns_;
   std::string host_;

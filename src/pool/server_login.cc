@@ -57,7 +57,10 @@ void ServerConnection::start_login() {
 }
 
 void ServerConnection::could_not_connect(const std::string& reason) {
-  pooler.login_failed(*this, nullptr);
+  // Who waits for a database that plugins chose is told at once: there may be another way.
+  Error error = fatal(reason);
+  error.state = sqlstate::kConnectionFailure;
+  pooler.login_failed(*this, pool.database.is_target ? &error : nullptr);
   close(reason);
 }
 
@@ -304,13 +307,47 @@ std::shared_ptr<const Welcome> ServerConnection::make_welcome() const {
 void ServerConnection::login_complete() {
   idle_since = worker_->loop.now();
   defaults_ = parameters_;
+  const std::string& greeting = pool.database.greeting;
+  if (greeting.empty()) return ask_connect_query();
+  if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
+  greeting_fault_ = "no answer to the greeting";
+  start_step(Step::Greeting, greeting);
+}
+
+void ServerConnection::ask_connect_query() {
   const auto& query = pool.database.config->connect_query;
-  if (query && !query->empty()) {
-    if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
-    return start_step(Step::ConnectQuery, *query);
-  }
+  if (!query || query->empty()) return login_is_over();
+  if (state() == ServerState::Login && !set_state(ServerEvent::TestStarted)) return close("illegal state");
+  start_step(Step::ConnectQuery, *query);
+}
+
+void ServerConnection::login_is_over() {
   pooler.login_done(*this, make_welcome());
   reported_.reset();
+}
+
+// The row of the greeting: what is wrong with this database or role (empty: nothing), and its tables.
+bool ServerConnection::take_greeting(Bytes body) {
+  MessageReader reader(body);
+  if (reader.u16() != 2) return false;
+  std::string_view columns[2];
+  for (std::string_view& text : columns) {
+    std::uint32_t size = reader.u32();
+    if (size != 0xffffffffu) text = as_text(reader.take(size));
+  }
+  if (!reader.finished()) return false;
+  greeting_fault_ = columns[0];
+  return table_map_.parse(columns[1]);
+}
+
+void ServerConnection::greeting_answered() {
+  if (step_failed_) greeting_fault_ = step_error_.to_client;
+  if (greeting_fault_.empty() && status_ == 'I') return ask_connect_query();
+  log_line(LogLevel::Warning, "%s is not used: %s", log_name().c_str(), greeting_fault_.c_str());
+  Error error = fatal(greeting_fault_);
+  error.state = SqlState("LK003");
+  pooler.login_failed(*this, &error);
+  close_with(error);
 }
 
 }  // namespace lokadb

@@ -60,7 +60,7 @@ std::size_t ServerConnection::consume(Bytes in) {
     if (state() == ServerState::Closed || state() == ServerState::Login) return used;
     return used + consume(in.subspan(used));
   }
-  if (client_ != nullptr) client_->counters().bytes_sent.add(in.size());
+  if (client_ != nullptr) counters().bytes_sent.add(in.size());
   return consume_messages(in);
 }
 
@@ -70,7 +70,8 @@ std::size_t ServerConnection::consume_messages(Bytes in) {
     Bytes rest = in.subspan(at);
     if (body_left_ > 0) {
       std::size_t n = std::min(body_left_, rest.size());
-      if (body_to_client_ && client_ != nullptr) client_->stream().send(rest.first(n));
+      if (body_to_client_ && client_ != nullptr) send_to_client(rest.first(n), false);
+      if (state() == ServerState::Closed) return in.size();
       body_left_ -= n;
       at += n;
       if (body_left_ == 0) skip_silent_heads();
@@ -91,7 +92,15 @@ std::size_t ServerConnection::consume_messages(Bytes in) {
   return at;
 }
 
-void ServerConnection::send_to_client(Bytes bytes) { client_->stream().send(bytes); }
+void ServerConnection::send_to_client(Bytes bytes, bool begins) {
+  if (sink_ != nullptr) return sink_->on_answer(bytes, begins);
+  client_->stream().send(bytes);
+}
+
+bool ServerConnection::client_is_blocked() const {
+  if (client_ == nullptr) return false;
+  return sink_ != nullptr ? sink_->is_blocked() : client_->stream().is_blocked();
+}
 
 bool ServerConnection::unexpected(char type) {
   log_line(LogLevel::Error, "%s unexpected message '%c' (0x%02x) from server", log_name().c_str(),
@@ -115,7 +124,17 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
     if ((rule.completes & bit) != 0) completed();
     return true;
   }
+  if (step_ == Step::Greeting && type == 'D') {
+    if (in.size() < total && total <= kMaxParameter) return false;
+    if (in.size() < total || !take_greeting(in.subspan(kHeaderSize, total - kHeaderSize))) {
+      close("bad answer to the greeting");
+      return false;
+    }
+  }
   if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
+  if (sink_ != nullptr && in.size() < total &&
+      total <= (type == 'D' ? AnswerSink::kWholeRow : AnswerSink::kWholeMessage))
+    return false;
   if (rule.completes == 0) total = run_length(in, kBadLength - 1);
   stream_out(in, total, owed.for_client, used);
   if ((rule.completes & bit) != 0) completed();
@@ -135,7 +154,7 @@ bool ServerConnection::handle_special(char type, Bytes in, std::size_t total, st
     case 'N':
       return stream_out(in, total, replies_.empty() || replies_.front().for_client, used);
     case 'A':
-      return stream_out(in, total, client_ != nullptr && !client_->is_looked_up(), used);
+      return stream_out(in, total, client_ != nullptr && sink_ == nullptr && !client_->is_looked_up(), used);
     default:
       return unexpected(type);
   }
@@ -235,7 +254,7 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     // our own is the client's too: what follows in its batch is skipped because of it.
     if (in.size() < total) return false;
     used = total;
-    send_error(in.first(total));
+    front.is_refusal ? client_->tell_refusal() : send_error(in.first(total));
   }
   after_error();
   return true;
@@ -246,11 +265,11 @@ void ServerConnection::send_error(Bytes message) {
   std::string_view body = as_text(message.subspan(kHeaderSize));
   std::size_t at = body.find(kQuotedServerName);
   std::size_t end = at == std::string_view::npos ? at : body.find('"', at + 1);
-  if (end == std::string_view::npos) return client_->stream().send(message);
+  if (end == std::string_view::npos) return send_to_client(message);
   const Expected& front = replies_.front();
   std::string_view ours = body.substr(at + 1, end - at - 1);
   std::string_view theirs = front.name_is_taken ? front.undo->client_name : client_->statements().name_of(ours);
-  if (theirs.empty()) return client_->stream().send(message);
+  if (theirs.empty()) return send_to_client(message);
   ByteBuffer out;
   {
     MessageWriter m(out, 'E');
@@ -258,6 +277,7 @@ void ServerConnection::send_error(Bytes message) {
     m->text(theirs);
     m->text(body.substr(end));
   }
+  if (sink_ != nullptr) return sink_->on_answer(out.bytes(), true);
   client_->stream().send_copy(out.bytes());
 }
 
@@ -299,7 +319,7 @@ bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std:
     close("broken ParameterStatus packet");
     return false;
   }
-  bool ours = step_ != Step::None;
+  bool ours = step_ != Step::None || sink_ != nullptr;
   if (auto index = pooler.tracked.index(name)) {
     bool agreed = client_ != nullptr && agrees_with(client_->parameters());
     parameters_ = with_parameter(parameters_, *index, value);
@@ -360,7 +380,7 @@ void ServerConnection::after_ready(char status) {
   if (replies_.empty()) {
     is_busy_ = false;
     if (client_ != nullptr && step_ == Step::None) {
-      PoolCounters& c = client_->counters();
+      PoolCounters& c = counters();
       c.query_time.add(static_cast<std::uint64_t>(std::max<std::int64_t>(now - query_started, 0)));
       if (status == 'I' && xact_started != 0)
         c.xact_time.add(static_cast<std::uint64_t>(std::max<std::int64_t>(now - xact_started, 0)));
@@ -372,7 +392,9 @@ void ServerConnection::after_ready(char status) {
     if (replies_.empty()) step_finished();
     return;
   }
-  if (client_ != nullptr) client_->server_is_ready(status);
+  if (client_ == nullptr) return;
+  if (sink_ == nullptr) return client_->server_is_ready(status);
+  if (replies_.empty()) sink_->on_ready(*this, status);
 }
 
 }  // namespace lokadb

@@ -33,7 +33,7 @@ Expected* ServerConnection::expect(Request request, bool for_client, std::unique
   is_busy_ = true;
   if (for_client && query_started == 0) {
     query_started = worker_->loop.now();
-    PoolCounters& c = client_->counters();
+    PoolCounters& c = counters();
     c.query_count.add(1);
     if (xact_started == 0) {
       xact_started = query_started;
@@ -85,7 +85,7 @@ void ServerConnection::ensure_prepared(const StatementPtr& statement) {
   undo->server_added = true;
   expect(Request::Parse, false, std::move(undo));
   stream_.send_copy(out.bytes());
-  if (client_ != nullptr) client_->counters().server_parse_count.add(1);
+  if (client_ != nullptr) counters().server_parse_count.add(1);
 }
 
 void ServerConnection::note_prepared(const StatementPtr& statement) {
@@ -145,9 +145,9 @@ void ServerConnection::answer_silent_heads() {
   while (!replies_.empty() && is_silent(replies_.front().request)) {
     if (client_ != nullptr) {
       if (replies_.front().request == Request::ParsedHere)
-        client_->stream().send(as_bytes({kParseComplete, sizeof kParseComplete}));
+        send_to_client(as_bytes({kParseComplete, sizeof kParseComplete}));
       else if (replies_.front().request == Request::ClosedHere)
-        client_->stream().send(as_bytes({kCloseComplete, sizeof kCloseComplete}));
+        send_to_client(as_bytes({kCloseComplete, sizeof kCloseComplete}));
     }
     pop_reply();
   }

@@ -75,6 +75,8 @@ void write_error(ByteBuffer& out, const Error& error) {
   write_field(message, 'S', error.severity == Severity::Fatal ? "FATAL" : "ERROR");
   write_field(message, 'C', error.state.text());
   write_field(message, 'M', error.to_client);
+  if (!error.detail.empty()) write_field(message, 'D', error.detail);
+  if (!error.hint.empty()) write_field(message, 'H', error.hint);
   message->u8(0);
 }
 

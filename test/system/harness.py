@@ -279,16 +279,16 @@ def section(name, entries):
 class Proxy:
     """One proxy process with its own folder, configuration, log and port.
 
-    databases, users, peers: sections of the file; a database given as "" leads to the cluster's of that name.
+    databases, users, peers: sections of the file (others: sections); a database given as "" leads to the cluster's of that name.
     userlist: user name -> secret, over USERLIST; None: no such user. options: keys of [pgbouncer].
     """
 
-    def __init__(self, cluster, folder, databases=None, users=None, userlist=None, peers=None, **options):
+    def __init__(self, cluster, folder, databases=None, users=None, userlist=None, peers=None, sections=None, **options):
         self.cluster, self.folder, self.port = cluster, pathlib.Path(folder), free_port()
         self.ini, self.log_path = self.folder / "proxy.ini", self.folder / "proxy.log"
         self.stderr_path, self.process, self.open = self.folder / "stderr", None, []
         self.databases = {"app": ""} if databases is None else databases
-        self.users, self.peers = users or {}, peers or {}
+        self.users, self.peers, self.sections = users or {}, peers or {}, sections or {}
         self.userlist = {u: s for u, s in {**USERLIST, **(userlist or {})}.items() if s is not None}
         self.options = {
             "listen_addr": "127.0.0.1",
@@ -324,6 +324,8 @@ class Proxy:
             text += section("users", self.users)
         if self.peers:
             text += section("peers", self.peers)
+        for name, entries in self.sections.items():
+            text += section(name, entries)
         self.ini.write_text(text + section("pgbouncer", {k: v for k, v in self.options.items() if k not in LACKS}))
         quote = lambda s: '"%s"' % s.replace('"', '""')
         self.write_userlist("".join("%s %s\n" % (quote(u), quote(s)) for u, s in self.userlist.items()))

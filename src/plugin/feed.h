@@ -1,0 +1,57 @@
+// Connections of our own that plugins want to a database (lokadb_feed in lokadb_plugin.h): one thread each, which runs
+// the plugin's query at the start, after each notification and with each heartbeat, and tells the plugin what is new.
+// libpq does the talking: nothing here is on the path of a client's statement.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace lokadb {
+
+struct FeedSettings {
+  std::map<std::string, std::string> connection;  // libpq's keywords
+  std::string channel, query;
+  std::uint32_t heartbeat_ms = 5000;
+  bool operator==(const FeedSettings&) const = default;
+};
+
+class Feed {
+ public:
+  // What the query says now (is_fresh), or that the connection is lost and nothing is known. The feed's thread; only
+  // when something is another than before.
+  using Told = std::function<void(std::string_view value, bool is_fresh)>;
+
+  // name: for the log.
+  Feed(std::string name, FeedSettings settings, Told told);
+  // Waits for the thread, which is told to end at once.
+  ~Feed();
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  const FeedSettings& settings() const { return settings_; }
+
+ private:
+  class Connection;
+  void run();
+  void follow(Connection& connection);
+  void tell_lost(const std::string& why);
+  bool pause(std::uint32_t milliseconds);
+
+  const std::string name_;
+  const FeedSettings settings_;
+  const Told told_;
+  std::atomic<bool> ends_{false};
+  int wake_fd_ = -1;
+  bool is_known_ = false;  // told_ was last called with is_fresh
+  bool was_told_ = false;
+  std::string last_value_, last_fault_;
+  std::thread thread_;
+};
+
+}  // namespace lokadb

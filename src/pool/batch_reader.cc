@@ -1,0 +1,243 @@
+#include "pool/batch_reader.h"
+
+#include <algorithm>
+#include <map>
+
+#include "pool/prepared.h"
+#include "proto/message.h"
+
+namespace lokadb {
+
+namespace {
+
+// A Parse: text and parameter types, wherever they are kept.
+struct ParsedText {
+  std::string_view text;
+  std::vector<std::uint32_t> types;
+  std::uint64_t known_as = 0;
+};
+
+std::optional<ParsedText> read_parse_body(Bytes body) {
+  MessageReader reader(body);
+  ParsedText out;
+  out.text = reader.cstring();
+  std::size_t count = reader.u16();
+  for (std::size_t i = 0; i < count && reader.ok(); ++i) out.types.push_back(reader.u32());
+  if (!reader.finished()) return std::nullopt;
+  return out;
+}
+
+class Reader {
+ public:
+  Reader(const ClientStatements& statements, const UnnamedStatement& unnamed)
+      : statements_(statements), unnamed_(unnamed) {}
+
+  bool read(Bytes messages) {
+    while (auto head = peek_head(messages)) {
+      if (head->body == kBadLength || messages.size() < kHeaderSize + head->body) return false;
+      if (!read_message(head->type, messages.subspan(kHeaderSize, head->body))) return false;
+      out.last = head->type;
+      messages = messages.subspan(kHeaderSize + head->body);
+    }
+    add_parses_without_bind();
+    return messages.empty();
+  }
+
+  ReadBatch out;
+
+ private:
+  bool read_message(char type, Bytes body) {
+    switch (type) {
+      case 'Q':
+        return read_query(body);
+      case 'P':
+        return read_parse(body);
+      case 'B':
+        return read_bind(body);
+      case 'D':
+        return read_describe(body);
+      case 'E':
+        return read_execute(body);
+      case 'C':
+        return read_close(body);
+      case 'F':
+        out.statements.emplace_back().form = LOKADB_OTHER;
+        return true;
+      default:
+        return true;
+    }
+  }
+
+  bool read_query(Bytes body) {
+    MessageReader reader(body);
+    BatchStatement& statement = out.statements.emplace_back();
+    statement.form = LOKADB_SIMPLE;
+    statement.text = reader.cstring();
+    return reader.finished();
+  }
+
+  bool read_parse(Bytes body) {
+    MessageReader reader(body);
+    std::string name(reader.cstring());
+    auto parsed = read_parse_body(reader.rest());
+    if (!parsed) return false;
+    if (name.empty())
+      out.unnamed_parse = reader.rest();
+    else
+      out.changed_names.push_back(name);
+    parses_[name] = {std::move(*parsed), false};
+    return true;
+  }
+
+  // Of this batch, or known before it. nullptr: not known.
+  const ParsedText* find(const std::string& name) {
+    if (auto it = parses_.find(name); it != parses_.end()) {
+      it->second.is_bound = true;
+      return &it->second.text;
+    }
+    std::optional<ParsedText> earlier;
+    if (!name.empty()) {
+      if (const StatementPtr& there = statements_.find(name)) {
+        earlier = read_parse_body(there->body());
+        if (earlier) earlier->known_as = there->number();
+      }
+    } else if (unnamed_.is_known) {
+      earlier = read_parse_body(unnamed_.body);
+      out.binds_earlier_unnamed = true;
+    }
+    if (!earlier) return nullptr;
+    return &(earlier_[name] = std::move(*earlier));
+  }
+
+  bool read_bind(Bytes body) {
+    MessageReader reader(body);
+    std::string portal(reader.cstring());
+    std::string name(reader.cstring());
+    const ParsedText* parsed = find(name);
+    BatchStatement& statement = out.statements.emplace_back();
+    statement.form = parsed != nullptr ? LOKADB_BIND : LOKADB_OTHER;
+    if (parsed != nullptr) {
+      statement.text = parsed->text;
+      statement.known_as = parsed->known_as;
+    }
+    portals_[portal] = out.statements.size() - 1;
+    ++out.bind_count;
+    return read_parameters(reader, parsed, statement);
+  }
+
+  static bool read_parameters(MessageReader& reader, const ParsedText* parsed, BatchStatement& statement) {
+    std::size_t format_count = reader.u16();
+    Bytes formats = reader.take(2 * format_count);
+    std::size_t count = reader.u16();
+    if (!reader.ok() || (format_count > 1 && format_count != count)) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      BatchStatement::Parameter& p = statement.parameters.emplace_back();
+      std::uint32_t size = reader.u32();
+      p.is_null = size == 0xffffffffu;
+      if (!p.is_null) p.value = as_text(reader.take(size));
+      if (!reader.ok()) return false;
+      if (format_count > 0) p.is_binary = load_u16(formats.data() + 2 * (format_count == 1 ? 0 : i)) != 0;
+      if (parsed != nullptr && i < parsed->types.size()) p.declared_type = parsed->types[i];
+    }
+    return true;  // formats of the results follow; the server looks at them
+  }
+
+  bool read_describe(Bytes body) {
+    MessageReader reader(body);
+    bool is_portal = reader.u8() == 'P';
+    std::string name(reader.cstring());
+    if (!reader.finished()) return false;
+    if (!is_portal) {
+      // Described with the Bind that uses it, if there is one in this batch.
+      described_.push_back(name);
+      return true;
+    }
+    auto it = portals_.find(name);
+    if (it == portals_.end())
+      out.statements.emplace_back().form = LOKADB_OTHER;
+    else
+      out.statements[it->second].is_described = true;
+    return true;
+  }
+
+  bool read_execute(Bytes body) {
+    MessageReader reader(body);
+    std::string portal(reader.cstring());
+    std::uint32_t limit = reader.u32();
+    if (!reader.finished()) return false;
+    auto it = portals_.find(portal);
+    if (it == portals_.end()) {  // goes on with a portal of an earlier batch
+      out.statements.emplace_back().form = LOKADB_OTHER;
+      return true;
+    }
+    out.statements[it->second].is_executed = true;
+    out.statements[it->second].row_limit = limit;
+    return true;
+  }
+
+  bool read_close(Bytes body) {
+    MessageReader reader(body);
+    bool is_statement = reader.u8() == 'S';
+    std::string name(reader.cstring());
+    if (!reader.finished()) return false;
+    if (is_statement && !name.empty()) out.changed_names.push_back(name);
+    if (is_statement) parses_.erase(name);
+    return true;
+  }
+
+  void add_statement(std::uint32_t form, const ParsedText& parsed) {
+    BatchStatement& statement = out.statements.emplace_back();
+    statement.form = form;
+    statement.text = parsed.text;
+    statement.known_as = parsed.known_as;
+    statement.is_described = true;
+  }
+
+  void add_parses_without_bind() {
+    for (auto& [name, parse] : parses_)
+      if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.text);
+    for (const std::string& name : described_) {
+      if (parses_.contains(name)) continue;
+      if (const ParsedText* parsed = find(name))
+        add_statement(LOKADB_PARSE, *parsed);
+      else
+        out.statements.emplace_back().form = LOKADB_OTHER;
+    }
+  }
+
+  struct Parse {
+    ParsedText text;
+    bool is_bound = false;
+  };
+  const ClientStatements& statements_;
+  const UnnamedStatement& unnamed_;
+  std::map<std::string, Parse> parses_;
+  std::map<std::string, ParsedText> earlier_;
+  std::map<std::string, std::size_t> portals_;
+  std::vector<std::string> described_;
+};
+
+}  // namespace
+
+bool begins_batch(char type) { return std::string_view("QPBDECF").find(type) != std::string_view::npos; }
+
+BatchEnd find_batch_end(Bytes in) {
+  std::size_t at = 0;
+  while (auto head = peek_head(in.subspan(at))) {
+    if (head->body == kBadLength || in.size() - at < kHeaderSize + head->body) return {};
+    at += kHeaderSize + head->body;
+    bool ends = head->type == 'S' || head->type == 'H' || head->type == 'F' || head->type == 'Q';
+    if (ends) return {at, head->type};
+    if (!begins_batch(head->type)) return {at, 'S'};  // not the order of the protocol: the server says so
+  }
+  return {};
+}
+
+std::optional<ReadBatch> read_batch(Bytes messages, const ClientStatements& statements,
+                                    const UnnamedStatement& unnamed) {
+  Reader reader(statements, unnamed);
+  if (!reader.read(messages)) return std::nullopt;
+  return std::move(reader.out);
+}
+
+}  // namespace lokadb

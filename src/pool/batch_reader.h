@@ -1,0 +1,47 @@
+// The messages of one batch, read as statements for plugins (plugin/batch.h). Source: PostgreSQL manual, "Message
+// Formats".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "plugin/batch.h"
+
+namespace lokadb {
+
+class ClientStatements;
+
+// Where a batch ends that begins at the front of `in`.
+struct BatchEnd {
+  std::size_t size = 0;  // bytes, 0: not all here
+  char last = 0;         // type of its last message: 'Q', 'S', 'H' or 'F'
+};
+BatchEnd find_batch_end(Bytes in);
+// Messages that begin a batch, or belong to one; the others (COPY data, Terminate, Sync and Flush alone) decide
+// nothing.
+bool begins_batch(char type);
+
+// The unnamed statement of a session: as its last Parse without a name had it.
+struct UnnamedStatement {
+  std::vector<std::byte> body;  // query and types, as in the message
+  bool is_known = false;
+};
+
+struct ReadBatch {
+  std::vector<BatchStatement> statements;
+  // Names that its Parse and Close messages give or take away, and whether it uses an unnamed statement made earlier.
+  std::vector<std::string> changed_names;
+  std::optional<Bytes> unnamed_parse;  // body of its last Parse without a name
+  bool binds_earlier_unnamed = false;
+  std::uint32_t bind_count = 0;
+  char last = 0;
+};
+
+// nullopt: malformed, so that the server is to say so. Views into `messages`, `statements` and `unnamed`.
+std::optional<ReadBatch> read_batch(Bytes messages, const ClientStatements& statements,
+                                    const UnnamedStatement& unnamed);
+
+}  // namespace lokadb

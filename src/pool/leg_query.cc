@@ -1,0 +1,112 @@
+#include "pool/leg_query.h"
+
+#include "pool/prepared.h"
+#include "pool/server_connection.h"
+
+namespace lokadb {
+
+namespace {
+constexpr std::size_t kMaxAnswer = 16u << 20;
+
+// What Parse says after the name.
+StatementPtr statement_of(const BatchStep& step) {
+  ByteBuffer body;
+  body.cstring(step.sql);
+  body.u16(static_cast<std::uint16_t>(step.values.size()));
+  for (const auto& value : step.values) body.u32(value.type);
+  return intern_statement(body.bytes());
+}
+}  // namespace
+
+LegQuery::LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, Finished done)
+    : server_(&server), steps_(std::move(steps)), done_(std::move(done)) {}
+
+void LegQuery::start() {
+  server_->capture(*this);
+  for (BatchStep* step : steps_) send(*step);
+  static constexpr char kSync[] = {'S', 0, 0, 0, 4};
+  server_->expect(Request::Sync);
+  server_->forward(as_bytes({kSync, sizeof kSync}));
+}
+
+void LegQuery::send(BatchStep& step) {
+  step.rows.clear();
+  StatementPtr statement = statement_of(step);
+  server_->ensure_prepared(statement);
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'B');
+    m->cstring("");
+    m->cstring(statement->server_name());
+    m->u16(static_cast<std::uint16_t>(step.values.size()));
+    for (const auto& value : step.values) m->u16(value.is_binary ? 1 : 0);
+    m->u16(static_cast<std::uint16_t>(step.values.size()));
+    for (const auto& value : step.values) {
+      m->u32(value.is_null ? 0xffffffffu : static_cast<std::uint32_t>(value.value.size()));
+      if (!value.is_null) m->text(value.value);
+    }
+    m->u16(0);  // all columns as text
+  }
+  server_->expect(Request::Bind);
+  {
+    MessageWriter m(out, 'E');
+    m->cstring("");
+    m->u32(0);
+  }
+  server_->expect(Request::Execute);
+  server_->stream().send_copy(out.bytes());
+}
+
+void LegQuery::on_answer(Bytes bytes, bool) {
+  input_.insert(input_.end(), bytes.begin(), bytes.end());
+  if (input_.size() > kMaxAnswer) return server_->close("answer to a plugin's statement is too large");
+  Bytes rest = input_;
+  while (take_message(rest)) {
+  }
+  input_.erase(input_.begin(), input_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+}
+
+bool LegQuery::take_message(Bytes& rest) {
+  auto head = peek_head(rest);
+  if (!head || rest.size() < kHeaderSize + head->body) return false;
+  Bytes message = rest.first(kHeaderSize + head->body);
+  rest = rest.subspan(message.size());
+  switch (head->type) {
+    case 'D':
+      take_row(message.subspan(kHeaderSize));
+      break;
+    case 'C':
+      if (current_ < steps_.size()) steps_[current_++]->is_done = true;
+      break;
+    case 'E':
+      if (auto fields = parse_error_fields(message.subspan(kHeaderSize))) result_.error_code = fields->code;
+      if (result_.error_code.empty()) result_.error_code = "XX000";
+      result_.error.assign(message.begin(), message.end());
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+void LegQuery::take_row(Bytes body) {
+  if (current_ >= steps_.size()) return;
+  MessageReader reader(body);
+  auto& row = steps_[current_]->rows.emplace_back();
+  for (std::size_t n = reader.u16(); n > 0; --n) {
+    std::uint32_t size = reader.u32();
+    bool is_null = size == 0xffffffffu;
+    row.emplace_back(is_null, is_null ? std::string() : std::string(as_text(reader.take(size))));
+  }
+}
+
+void LegQuery::on_ready(ServerConnection&, char) { done_(result_); }
+
+void LegQuery::on_server_lost(ServerConnection&, const Error& error) {
+  server_ = nullptr;
+  result_.is_lost = true;
+  result_.lost_because = error;
+  done_(result_);
+}
+
+}  // namespace lokadb

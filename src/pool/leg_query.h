@@ -1,0 +1,49 @@
+// Statements of our own on a server that is linked to a client: sent in one packet, their rows kept for the plugin that
+// asked. Worker of the server.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "net/loop.h"
+#include "plugin/batch.h"
+#include "pool/answer_sink.h"
+#include "proto/message.h"
+
+namespace lokadb {
+
+class LegQuery final : public AnswerSink, public Buriable {
+ public:
+  struct Result {
+    bool is_lost = false;          // the server has been closed
+    std::string error_code;        // empty: none
+    std::vector<std::byte> error;  // the server's ErrorResponse as it came
+    Error lost_because;
+  };
+  // `done` is called once; the object may be buried then, not deleted.
+  using Finished = std::function<void(const Result&)>;
+
+  LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, Finished done);
+  void start();
+  ServerConnection* server() { return server_; }
+
+  void on_answer(Bytes bytes, bool begins) override;
+  void on_ready(ServerConnection& server, char status) override;
+  void on_server_lost(ServerConnection& server, const Error& error) override;
+  bool is_blocked() const override { return false; }
+
+ private:
+  void send(BatchStep& step);
+  bool take_message(Bytes& rest);
+  void take_row(Bytes body);
+
+  ServerConnection* server_;
+  std::vector<BatchStep*> steps_;
+  Finished done_;
+  std::size_t current_ = 0;  // the step whose answer comes now
+  std::vector<std::byte> input_;
+  Result result_;
+};
+
+}  // namespace lokadb

@@ -1,0 +1,438 @@
+#include "pool/routed_batch.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pool/pooler.h"
+#include "pool/routing.h"
+#include "pool/worker.h"
+
+namespace lokadb {
+
+namespace {
+constexpr int kMaxStaleGates = 2;
+constexpr std::string_view kStaleRouting = "LK001";
+
+Error plain_error(std::string_view state, std::string text, std::string to_log = {}) {
+  return {SqlState(state), Severity::Error, std::move(text), std::move(to_log)};
+}
+}  // namespace
+
+RoutedBatch::RoutedBatch(ClientSession& session, Routing& routing, std::vector<std::byte> messages, ReadBatch read,
+                         BatchContext context)
+    : session_(session), routing_(routing), messages_(std::move(messages)), read_(std::move(read)) {
+  batch_ = std::make_unique<Batch>(std::move(context), read_.statements);
+  for (const std::string& name : read_.changed_names)
+    names_before_.emplace_back(name, session_.statements().find(name));
+}
+
+RoutedBatch::~RoutedBatch() = default;
+
+// ------------------------------------------------------------------ deciding
+
+void RoutedBatch::decide() {
+  phase_ = Phase::Deciding;
+  follow(routing_.chain().begin(*batch_));
+}
+
+void RoutedBatch::follow(BatchVerdict verdict) {
+  verdict_ = std::move(verdict);
+  if (verdict_.kind == LOKADB_ASK) {
+    phase_ = Phase::Asking;
+    if (!session_.is_linked()) return want_server(*session_.pool());
+    has_asked_on_own_leg_ = true;
+    if (session_.leg_.server->transaction_status() != 'E') return run_asked_steps();
+    // A failed transaction answers nothing but its end; the server says so to the client.
+    verdict_ = {};
+  }
+  if (verdict_.kind != LOKADB_REFUSE) {
+    BatchVerdict last_word = routing_.chain().review(*batch_, verdict_);
+    if (last_word.kind == LOKADB_REFUSE) verdict_ = std::move(last_word);
+  }
+  phase_ = Phase::Decided;
+}
+
+void RoutedBatch::run_asked_steps() {
+  std::vector<BatchStep*> steps;
+  for (BatchStep& step : batch_->steps())
+    if (!step.is_done && step.moment == LOKADB_BEFORE) steps.push_back(&step);
+  query_ = std::make_unique<LegQuery>(*session_.leg_.server, std::move(steps),
+                                      [this](const LegQuery::Result& r) { asked_steps_done(r); });
+  query_->start();
+}
+
+void RoutedBatch::asked_steps_done(const LegQuery::Result& result) {
+  session_.worker.loop.bury(std::move(query_));
+  if (result.is_lost) return on_server_lost(*session_.leg_.server, result.lost_because);
+  if (std::exchange(has_asked_on_own_leg_, false))
+    session_.leg_.server->stop_capture();
+  else
+    give_back_leg();
+  if (is_abandoned_) return;
+  if (result.error_code == kStaleRouting) {
+    decide_anew();
+  } else if (!result.error_code.empty()) {
+    fail_with(result.error);
+  } else {
+    follow(routing_.chain().go_on(*batch_));
+  }
+  if (can_be_acted_on()) routing_.run_has_news();
+}
+
+// ------------------------------------------------------------------ servers
+
+// Goes on in server_is_there(), now or when there is one.
+void RoutedBatch::want_server(Pool& pool) {
+  session_.wanted_pool_ = &pool == session_.pool() ? nullptr : &pool;
+  session_.request_time = wall_us();
+  switch (session_.pooler.acquire(session_)) {
+    case Acquired::Linked:
+      return server_is_there();
+    case Acquired::Queued:
+    case Acquired::Refused:
+      return;
+  }
+}
+
+void RoutedBatch::server_given(ServerConnection& server) {
+  // Answers to anything but our own settings are for us from now on.
+  if (phase_ == Phase::Running) server.capture(*this);
+}
+
+void RoutedBatch::resumed() {
+  if (must_start_over_) return start_over();
+  if (session_.state() == ClientState::Active && session_.is_linked() && !session_.leg_.server->owes_answers() &&
+      query_ == nullptr)
+    server_is_there();
+}
+
+void RoutedBatch::server_is_there() {
+  session_.wanted_pool_ = nullptr;
+  switch (phase_) {
+    case Phase::Asking:
+      return run_asked_steps();
+    case Phase::CloudFirst:
+      keep_cloud_leg();
+      return run_direct();
+    case Phase::Running:
+      return replay();
+    case Phase::Checking:
+      return run_checks(*session_.leg_.server);
+    default:
+      return;
+  }
+}
+
+// The session's server becomes the one beside the organization's.
+void RoutedBatch::keep_cloud_leg() {
+  cloud_leg_ = std::exchange(session_.leg_.server, nullptr);
+  session_.enter(ClientState::Idle);
+}
+
+// It becomes the session's again.
+void RoutedBatch::return_own_leg() {
+  if (!is_own_leg_ || cloud_leg_ == nullptr) return;
+  is_own_leg_ = false;
+  session_.leg_.server = std::exchange(cloud_leg_, nullptr);
+  session_.enter(ClientState::Active);
+}
+
+void RoutedBatch::release_cloud_leg() {
+  if (cloud_leg_ == nullptr) return;
+  if (is_own_leg_) return cloud_leg_->stop_capture();
+  ServerConnection* server = std::exchange(cloud_leg_, nullptr);
+  if (!server->is_clean()) {
+    server->unlink();
+    return server->close("plugin left a transaction open");
+  }
+  server->unlink();
+  server->give_back();
+}
+
+void RoutedBatch::give_back_leg() {
+  ServerConnection* server = std::exchange(session_.leg_.server, nullptr);
+  session_.enter(ClientState::Idle);
+  if (!server->is_clean()) {
+    server->unlink();
+    return server->close("server left in an unknown state");
+  }
+  server->unlink();
+  server->give_back();
+}
+
+bool RoutedBatch::server_refused(const Error& error) {
+  session_.wanted_pool_ = nullptr;
+  if (phase_ != Phase::Running) return false;  // the client's own database
+  session_.enter(ClientState::Idle);
+  log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
+           error.log_text().c_str());
+  // Once more with this known: there may be another way.
+  bool is_first = batch_->context().target_fault.empty();
+  drop_legs();
+  restore_names();
+  if (is_first) {
+    batch_->context().target_fault = error.log_text();
+    batch_->start_anew();
+    decide();
+  }
+  if (!is_first || verdict_.kind == LOKADB_DIRECT)
+    fail(plain_error(sqlstate::kConnectionFailure, "could not connect to the database of the organization"));
+  routing_.run_has_news();
+  return true;
+}
+
+void RoutedBatch::on_server_lost(ServerConnection& server, const Error& error) {
+  if (is_abandoned_) return;
+  if (&server == session_.leg_.server) {
+    session_.leg_.server = nullptr;
+    session_.enter(ClientState::Idle);
+  }
+  bool is_cloud = phase_ != Phase::Running;
+  if (is_cloud) return session_.close(error);
+  log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
+           error.log_text().c_str());
+  fail(plain_error(sqlstate::kConnectionFailure, "the connection to the database of the organization was lost"));
+  routing_.run_has_news();
+}
+
+void RoutedBatch::abandon() {
+  is_abandoned_ = true;
+  if (ServerConnection* server = std::exchange(cloud_leg_, nullptr)) server->client_left();
+}
+
+// ------------------------------------------------------------------ a direct read
+
+void RoutedBatch::start() {
+  if (session_.is_linked()) {  // session pooling: it has a server of the cloud already
+    is_own_leg_ = true;
+    keep_cloud_leg();
+  }
+  run_direct();
+}
+
+void RoutedBatch::run_direct() {
+  phase_ = Phase::Running;
+  check_ = Check::None;
+  held_.clear();
+  binds_seen_ = 0;
+  is_complete_ = must_start_over_ = false;
+  want_server(session_.pooler.target_pool(batch_->targets()[verdict_.target]));
+}
+
+// The client's messages, as if they came now.
+void RoutedBatch::replay() {
+  ServerConnection& server = *session_.leg_.server;
+  is_replaying_ = true;
+  if (read_.binds_earlier_unnamed && !read_.unnamed_parse) routing_.send_unnamed(server);
+  Bytes rest = messages_;
+  Outcome outcome = Outcome::Done;
+  while (!rest.empty() && outcome == Outcome::Done && session_.leg_.server == &server) {
+    std::size_t used = 0;
+    outcome = session_.handle_request(*peek_head(rest), rest, used);
+    rest = rest.subspan(used);
+  }
+  is_replaying_ = false;
+  if (outcome == Outcome::Done || is_abandoned_ || session_.state() == ClientState::Closed) return;
+  log_line(LogLevel::Error, "%s batch for organization %s could not be sent", session_.log_name().c_str(),
+           verdict_.organization.c_str());
+  fail(plain_error("XX000", "the batch could not be sent to the database of the organization"));
+  routing_.run_has_news();
+}
+
+// Whether the snapshot of the batch's last statement is taken when this message has come.
+bool RoutedBatch::is_proof(char type) {
+  if (type == 'E') return true;
+  if (read_.bind_count == 0) return std::string_view("TCID").find(type) != std::string_view::npos;
+  return type == '2' && ++binds_seen_ == read_.bind_count;
+}
+
+void RoutedBatch::on_answer(Bytes bytes, bool begins) {
+  if (is_abandoned_ || must_start_over_ || phase_ != Phase::Running) return;
+  std::vector<std::byte> translated;
+  if (begins && static_cast<char>(bytes[0]) == 'T') {
+    translated.assign(bytes.begin(), bytes.end());
+    if (!session_.leg_.server->table_map().translate(translated)) {
+      fail(plain_error(sqlstate::kProtocolViolation, "the description of the result could not be read"));
+      return routing_.run_has_news();
+    }
+    bytes = translated;
+  }
+  take_answer(bytes, begins);
+}
+
+void RoutedBatch::take_answer(Bytes bytes, bool begins) {
+  if (check_ == Check::Passed) {
+    has_delivered_ = true;
+    session_.stream_.send_copy(bytes);
+    return;
+  }
+  held_.insert(held_.end(), bytes.begin(), bytes.end());
+  if (check_ == Check::None && begins && is_proof(static_cast<char>(bytes[0]))) begin_check();
+  if (check_ == Check::Passed || held_.size() <= session_.pooler.options().hold_back_buffer) return;
+  // No room, and nobody in the cloud to ask meanwhile.
+  if (check_ == Check::Wanted || check_ == Check::None) {
+    must_start_over_ = true;
+    session_.worker.loop.resume_later(session_);
+  }
+}
+
+bool RoutedBatch::is_blocked() const {
+  if (check_ == Check::Passed) return session_.stream_.is_blocked();
+  return must_start_over_ || held_.size() > session_.pooler.options().hold_back_buffer;
+}
+
+void RoutedBatch::on_ready(ServerConnection& server, char status) {
+  if (is_abandoned_) return;
+  if (must_start_over_) return;
+  is_complete_ = true;
+  if (status != 'I') log_line(LogLevel::Error, "%s direct batch left a transaction open", server.log_name().c_str());
+  give_back_leg();
+  if (check_ == Check::None) begin_check();
+  if (check_ == Check::Passed) return finish();
+  if (check_ == Check::Wanted) {
+    phase_ = Phase::Checking;
+    want_server(*session_.pool());
+  }
+}
+
+// ------------------------------------------------------------------ the check in the cloud
+
+void RoutedBatch::begin_check() {
+  bool has_checks = false;
+  for (const BatchStep& step : batch_->steps()) has_checks = has_checks || step.moment == LOKADB_CHECK;
+  if (!has_checks) {
+    check_ = Check::Passed;
+    return deliver();
+  }
+  if (cloud_leg_ == nullptr && !is_complete_) cloud_leg_ = session_.pooler.take_free(session_);
+  if (cloud_leg_ == nullptr) {
+    check_ = Check::Wanted;
+    return;
+  }
+  if (!is_own_leg_ && !cloud_leg_->agrees_with(session_.parameters()) && cloud_leg_->set_parameters_for(session_)) {
+    check_ = Check::Preparing;
+    return;
+  }
+  run_checks(*cloud_leg_);
+}
+
+void RoutedBatch::parameters_set(ServerConnection& server) {
+  if (&server == cloud_leg_ && check_ == Check::Preparing) run_checks(server);
+}
+
+void RoutedBatch::run_checks(ServerConnection& server) {
+  check_ = Check::Running;
+  std::vector<BatchStep*> steps;
+  for (BatchStep& step : batch_->steps())
+    if (step.moment == LOKADB_CHECK) steps.push_back(&step);
+  query_ = std::make_unique<LegQuery>(server, std::move(steps), [this](const LegQuery::Result& r) { checks_done(r); });
+  query_->start();
+}
+
+void RoutedBatch::checks_done(const LegQuery::Result& result) {
+  session_.worker.loop.bury(std::move(query_));
+  if (is_abandoned_) return;
+  if (result.is_lost) {
+    if (phase_ == Phase::Checking) session_.leg_.server = nullptr;
+    if (phase_ == Phase::Checking) session_.enter(ClientState::Idle);
+    cloud_leg_ = nullptr;
+    is_own_leg_ = false;
+    drop_legs();
+    return session_.close(result.lost_because);
+  }
+  if (phase_ == Phase::Checking)
+    give_back_leg();
+  else
+    release_cloud_leg();
+  if (result.error_code == kStaleRouting) return decide_anew();
+  if (!result.error_code.empty()) {
+    drop_legs();
+    fail_with(result.error);
+    return routing_.run_has_news();
+  }
+  check_ = Check::Passed;
+  deliver();
+  if (is_complete_) return finish();
+  if (session_.is_linked() && session_.leg_.server->stream().is_readable())
+    session_.worker.loop.resume_later(*session_.leg_.server);
+}
+
+void RoutedBatch::deliver() {
+  if (held_.empty()) return;
+  has_delivered_ = true;
+  session_.stream_.send_copy(held_);
+  held_ = {};
+}
+
+// ------------------------------------------------------------------ ends and new beginnings
+
+// The organization's server is closed if it works for us still: nobody waits for what it does.
+void RoutedBatch::drop_legs() {
+  if (phase_ == Phase::Running && session_.is_linked()) {
+    ServerConnection* server = std::exchange(session_.leg_.server, nullptr);
+    session_.enter(ClientState::Idle);
+    bool is_clean = server->is_clean();
+    server->unlink();
+    is_clean ? server->give_back() : server->close("answer is not wanted any more");
+  }
+  release_cloud_leg();
+  return_own_leg();
+}
+
+void RoutedBatch::start_over() {
+  must_start_over_ = false;
+  if (phase_ != Phase::Running) return;
+  bool has_own = is_own_leg_;
+  drop_legs();
+  restore_names();
+  held_.clear();
+  if (has_own) return start();
+  phase_ = Phase::CloudFirst;
+  want_server(*session_.pool());
+}
+
+// The routing is another than it was when this batch was decided.
+void RoutedBatch::decide_anew() {
+  drop_legs();
+  restore_names();
+  if (++stale_gates_ > kMaxStaleGates) {
+    fail(plain_error("40001", "the routing of the organization keeps changing; try again"));
+  } else {
+    batch_->context().attempt = static_cast<std::uint32_t>(stale_gates_);
+    batch_->start_anew();
+    held_.clear();
+    decide();
+  }
+  routing_.run_has_news();
+}
+
+void RoutedBatch::restore_names() {
+  for (const auto& [name, statement] : names_before_) {
+    if (statement)
+      session_.statements().set(name, statement);
+    else
+      session_.statements().remove(name);
+  }
+}
+
+void RoutedBatch::fail(const Error& error) {
+  ByteBuffer out;
+  write_error(out, error);
+  fail_with(out.bytes());
+}
+
+void RoutedBatch::fail_with(Bytes error_message) {
+  drop_legs();
+  restore_names();
+  session_.stream_.send_copy(error_message);
+  routing_.end_batch_after_error(read_.last);
+  finish();
+}
+
+void RoutedBatch::finish() {
+  return_own_leg();
+  phase_ = Phase::Over;
+  held_ = {};
+  routing_.run_has_news();
+}
+
+}  // namespace lokadb

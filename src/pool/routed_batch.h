@@ -1,0 +1,117 @@
+// A batch that plugins have a say in, from its first verdict to its end: steps that they ask for, and reads that go
+// straight to the database of one organization.
+//
+// A direct read goes to the organization at once, on a connection of its own pool. Its answer is held back. When the
+// first bytes prove that its snapshot is taken, the checks (steps of moment LOKADB_CHECK) run in the cloud; what they
+// pass is delivered, and what follows streams. While it holds the organization's connection it takes one of the cloud
+// only if one is free at once; else it gathers its answer, gives the connection back and waits for the cloud alone.
+// If the answer is too large for that, it starts over with the cloud's connection first. So nobody waits for the
+// cloud while holding a connection to an organization.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "net/loop.h"
+#include "plugin/batch.h"
+#include "pool/answer_sink.h"
+#include "pool/batch_reader.h"
+#include "pool/client_session.h"
+#include "pool/leg_query.h"
+
+namespace lokadb {
+
+class Routing;
+
+class RoutedBatch final : public AnswerSink, public Buriable {
+ public:
+  RoutedBatch(ClientSession& session, Routing& routing, std::vector<std::byte> messages, ReadBatch read,
+              BatchContext context);
+  ~RoutedBatch() override;
+
+  // Asks the chain; steps that it asks for are run, and the chain is asked again.
+  void decide();
+  bool can_be_acted_on() const { return phase_ == Phase::Decided || phase_ == Phase::Over; }
+  bool is_over() const { return phase_ == Phase::Over; }
+  const BatchVerdict& verdict() const { return verdict_; }
+  const std::vector<std::byte>& messages() const { return messages_; }
+  const ReadBatch& read() const { return read_; }
+  bool is_whole() const { return batch_->context().is_whole; }
+  // Verdict LOKADB_DIRECT.
+  void start();
+
+  // From the session.
+  void resumed();
+  void server_given(ServerConnection& server);
+  void parameters_set(ServerConnection& server);
+  bool server_refused(const Error& error);
+  void abandon();
+
+  // The organization's answer.
+  void on_answer(Bytes bytes, bool begins) override;
+  void on_ready(ServerConnection& server, char status) override;
+  void on_server_lost(ServerConnection& server, const Error& error) override;
+  bool is_blocked() const override;
+
+ private:
+  enum class Phase : std::uint8_t {
+    Deciding,
+    Asking,      // has or wants a server of the cloud, for steps of LOKADB_ASK
+    Decided,     // verdict_ is there
+    CloudFirst,  // wants a server of the cloud, to have it before the organization's
+    Running,     // has or wants a server of the organization
+    Checking,    // has the whole answer, and has or wants a server of the cloud
+    Over,
+  };
+  enum class Check : std::uint8_t { None, Wanted, Preparing, Running, Passed };
+
+  void follow(BatchVerdict verdict);
+  void want_server(Pool& pool);
+  void server_is_there();
+  void run_asked_steps();
+  void asked_steps_done(const LegQuery::Result& result);
+  void run_direct();
+  void replay();
+  bool is_proof(char type);
+  void take_answer(Bytes bytes, bool begins);
+  void begin_check();
+  void run_checks(ServerConnection& server);
+  void checks_done(const LegQuery::Result& result);
+  void deliver();
+  void start_over();
+  void decide_anew();
+  void give_back_leg();
+  void drop_legs();
+  void fail(const Error& error);
+  void fail_with(Bytes error_message);
+  void finish();
+  void restore_names();
+  void keep_cloud_leg();
+  void return_own_leg();
+  void release_cloud_leg();
+
+  ClientSession& session_;
+  Routing& routing_;
+  const std::vector<std::byte> messages_;
+  const ReadBatch read_;
+  std::unique_ptr<Batch> batch_;
+  BatchVerdict verdict_;
+  Phase phase_ = Phase::Deciding;
+  Check check_ = Check::None;
+  std::unique_ptr<LegQuery> query_;
+  ServerConnection* cloud_leg_ = nullptr;  // beside the organization's, which is the session's leg
+  bool is_own_leg_ = false;                // it was the session's before, and becomes so again
+  bool has_asked_on_own_leg_ = false;
+  bool is_replaying_ = false;
+  bool is_complete_ = false;  // all of the answer has come
+  bool must_start_over_ = false;
+  bool cloud_first_ = false;
+  bool has_delivered_ = false;
+  bool is_abandoned_ = false;
+  std::uint32_t binds_seen_ = 0;
+  int stale_gates_ = 0;
+  std::vector<std::byte> held_;
+  std::vector<std::pair<std::string, StatementPtr>> names_before_;
+};
+
+}  // namespace lokadb

@@ -1,0 +1,65 @@
+#include "proxy/feeds.h"
+
+#include "plugin/chain.h"
+
+namespace lokadb {
+
+namespace {
+
+// Fixed settings, so that nothing of a role or database changes what the query means.
+constexpr char kSettings[] = "-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0"
+                             " -c default_transaction_isolation=read\\ committed -c client_min_messages=warning"
+                             " -c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on";
+
+FeedSettings settings_of(const PluginChain::FeedWish& wish, const DatabaseConfig& database, const Options& o) {
+  FeedSettings s;
+  s.channel = wish.channel;
+  s.query = wish.query;
+  if (wish.heartbeat_ms > 0) s.heartbeat_ms = wish.heartbeat_ms;
+  std::string hosts;
+  for (const std::string& host : database.hosts) hosts += (hosts.empty() ? "" : ",") + host;
+  s.connection = {
+      {"host", hosts.empty() ? o.unix_socket_dir : hosts},
+      {"port", std::to_string(database.port)},
+      {"dbname", database.dbname.empty() ? database.name : database.dbname},
+      {"user", wish.user},
+      {"password", wish.password},
+      {"application_name", "lokadb feed"},
+      {"client_encoding", "UTF8"},
+      {"options", kSettings},
+      {"sslmode", std::string(name_of(o.server_tls_sslmode))},
+      {"gssencmode", "disable"},
+      {"passfile", "/dev/null"},
+      {"keepalives_idle", "5"},
+      {"keepalives_interval", "2"},
+      {"keepalives_count", "3"},
+      {"tcp_user_timeout", "10000"},
+  };
+  if (!o.server_tls_ca_file.empty()) s.connection["sslrootcert"] = o.server_tls_ca_file;
+  if (!o.server_tls_cert_file.empty()) s.connection["sslcert"] = o.server_tls_cert_file;
+  if (!o.server_tls_key_file.empty()) s.connection["sslkey"] = o.server_tls_key_file;
+  return s;
+}
+
+}  // namespace
+
+void Feeds::follow(const Config& config) {
+  std::map<std::pair<std::string, std::uint32_t>, FeedSettings> wanted;
+  for (const auto& [name, database] : config.databases)
+    for (const auto& wish : chain_.feeds(name))
+      wanted.emplace(std::pair(name, wish.plugin), settings_of(wish, database, config.options));
+  std::erase_if(feeds_, [&](const auto& there) {
+    auto it = wanted.find(there.first);
+    return it == wanted.end() || !(it->second == there.second->settings());
+  });
+  for (auto& [key, settings] : wanted) {
+    if (feeds_.contains(key)) continue;
+    const auto& [database, plugin] = key;
+    auto told = [this, database = database, plugin = plugin](std::string_view value, bool is_fresh) {
+      chain_.feed_changed(plugin, database, value, is_fresh);
+    };
+    feeds_[key] = std::make_unique<Feed>("feed of " + chain_.name(plugin) + " from " + database, settings, told);
+  }
+}
+
+}  // namespace lokadb

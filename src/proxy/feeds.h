@@ -1,0 +1,28 @@
+// The feeds of all plugins from all databases of the configuration (plugin/feed.h).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "config/config.h"
+#include "plugin/feed.h"
+
+namespace lokadb {
+
+class PluginChain;
+
+class Feeds {
+ public:
+  explicit Feeds(PluginChain& chain) : chain_(chain) {}
+
+  // Starts, replaces and ends feeds so that they are what plugins and configuration ask for. Main thread.
+  void follow(const Config& config);
+
+ private:
+  PluginChain& chain_;
+  std::map<std::pair<std::string, std::uint32_t>, std::unique_ptr<Feed>> feeds_;  // by database and plugin
+};
+
+}  // namespace lokadb
