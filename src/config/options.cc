@@ -227,6 +227,8 @@ constexpr OptionRow kRows[] = {
     {"user", &Options::user, nullptr, kStart, "System user to become after the start as root."},
     {"verbose", &Options::verbose, nullptr, kReload,
      "How much is logged: 1 adds debugging lines, 2 adds every detail."},
+    {"plugins", &Options::plugins, "", kStart,
+     "Plugins that decide where statements run, in the order they are asked; each has a section of its own."},
     {"worker_threads", &Options::worker_threads, "0", kStart,
      "Threads that serve connections; 0 means one for each CPU the process may use.", check_not_negative},
 };

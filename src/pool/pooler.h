@@ -23,6 +23,7 @@
 namespace lokadb {
 
 class ClientSession;
+class PluginChain;
 class ServerConnection;
 
 // The admin console as sessions see it (implemented in src/admin).
@@ -58,6 +59,7 @@ class Pooler {
   std::vector<std::unique_ptr<Worker>> workers;
   Worker& main_worker() { return *workers.front(); }
   ConsoleBackend* console = nullptr;
+  PluginChain* plugins = nullptr;  // null: none are configured, and everything goes to the database asked for
   std::int64_t started_us;
 
   // --- [config]: changes only while the world is stopped

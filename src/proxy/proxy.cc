@@ -120,10 +120,20 @@ bool Proxy::load_tls(const Options& o) {
   return true;
 }
 
+void Proxy::load_plugins() {
+  const TextList& names = pooler_.options().plugins;
+  if (names.empty()) return;
+  auto loaded = PluginChain::load(names, pooler_.config->sections);
+  if (!loaded) log_fatal("%s", loaded.error().log_text().c_str());
+  plugins_ = std::move(*loaded);
+  pooler_.plugins = plugins_.get();
+}
+
 // ------------------------------------------------------------------ run
 
 int Proxy::run(const std::vector<int>& passed_sockets) {
   if (!load_tls(pooler_.options())) log_fatal("TLS setup failed");
+  load_plugins();
   log_limits();
   signal(SIGPIPE, SIG_IGN);
   catch_signal(SIGHUP, &Proxy::on_hup);
@@ -277,8 +287,16 @@ Result<Done> Proxy::reload() {
   std::string path = now.conffile.value_or(pooler_.config->path);
   auto next = load_config(path, pooler_.config);
   if (!next) return next.error();
+  if (plugins_) {
+    if (auto done = plugins_->reload((*next)->sections); !done) {
+      log_line(LogLevel::Error, "%s", done.error().log_text().c_str());
+      log_line(LogLevel::Warning, "plugins could not be reloaded, keeping old configuration");
+      return done.error();
+    }
+  }
   if (!load_tls((*next)->options)) {
     log_line(LogLevel::Error, "TLS configuration could not be reloaded, keeping old configuration");
+    if (plugins_) plugins_->undo_reload();
     return fatal("TLS setup failed");
   }
   pooler_.apply_config(*next);
