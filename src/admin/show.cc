@@ -99,6 +99,11 @@ constexpr ShowSpec kShows[] = {
     {"peer_pools", "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i",
      show_nothing, false},
     {"peers", "peer_id i, host t, port i, pool_size i", show_peers, false},
+    {"plugins",
+     "name t, version t, interface t, library t, required i, calls q, refused q, failed q, slow q, total_us q, max_us "
+     "q, "
+     "reasons t",
+     show_plugins, false},
     {"pools",
      "database t, user t, cl_active i, cl_waiting i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active i, "
      "sv_active_cancel i, sv_being_canceled i, sv_idle i, sv_used i, sv_tested i, sv_login i, maxwait i, "

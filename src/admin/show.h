@@ -22,7 +22,7 @@ std::span<const ShowSpec> show_specs();
 const ShowSpec* find_show(std::string_view name);
 
 // Those about single connections (show_connections.cc), pools and their owners (show_pools.cc), counters
-// (show_stats.cc), and the rest (show.cc).
+// (show_stats.cc), plugins (show_plugins.cc), and the rest (show.cc).
 void show_clients(Pooler&, ResultTable&);
 void show_servers(Pooler&, ResultTable&);
 void show_sockets(Pooler&, ResultTable&);
@@ -31,6 +31,7 @@ void show_pools(Pooler&, ResultTable&);
 void show_databases(Pooler&, ResultTable&);
 void show_users(Pooler&, ResultTable&);
 void show_lists(Pooler&, ResultTable&);
+void show_plugins(Pooler&, ResultTable&);
 void show_stats(Pooler&, ResultTable&);
 void show_stats_totals(Pooler&, ResultTable&);
 void show_stats_averages(Pooler&, ResultTable&);

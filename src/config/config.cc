@@ -18,6 +18,11 @@ bool DatabaseConfig::connects_like(const DatabaseConfig& other) const {
          load_balance_hosts == other.load_balance_hosts;
 }
 
+const PluginSection::Line* PluginSection::find(std::string_view key) const {
+  auto line = std::find_if(lines.rbegin(), lines.rend(), [key](const Line& l) { return l.key == key; });
+  return line == lines.rend() ? nullptr : &*line;
+}
+
 bool Config::is_admin(std::string_view user) const { return contains(options.admin_users, user); }
 bool Config::is_stats(std::string_view user) const { return contains(options.stats_users, user); }
 

@@ -86,6 +86,7 @@ struct Options {
   int peer_id = 0;
   std::string pidfile;
   int pkt_buf = 0;
+  TextList plugins;  // ours, not PgBouncer's, as worker_threads
   PoolMode pool_mode = PoolMode::Session;
   Micros pool_idle_timeout{};
   Micros query_timeout{};
@@ -134,8 +135,8 @@ struct Options {
   int unix_socket_mode = 0;
   OptionalText user;
   std::optional<int> verbose;
-  std::uint32_t hold_back_buffer = 0, max_routed_message = 0;  // ours, of plugins
-  int worker_threads = 0;  // ours, not PgBouncer's; 0: the CPUs allowed to the process
+  std::uint32_t hold_back_buffer = 0, max_routed_message = 0;
+  int worker_threads = 0;  // 0: the CPUs allowed to the process
 };
 
 // One entry of [databases]. Unset values fall back to [pgbouncer]'s.
@@ -178,6 +179,23 @@ struct PeerConfig {
   std::optional<int> pool_size;
 };
 
+// A section that is none of the proxy's own: of a plugin, which alone knows what may be in it. Lines in the order of
+// the file.
+struct PluginSection {
+  struct Line {
+    std::string key, value;
+    std::string place;  // "in configuration (FILE:LINE)"
+    bool operator==(const Line& other) const { return key == other.key && value == other.value; }
+  };
+  std::string place;  // of its first header
+  std::vector<Line> lines;
+
+  // The last line of this key; nullptr: there is none.
+  const Line* find(std::string_view key) const;
+  bool operator==(const PluginSection& other) const { return lines == other.lines; }
+};
+using PluginSections = std::map<std::string, PluginSection, std::less<>>;
+
 // The auth_file: user name -> secret (plain text, "md5..." or "SCRAM-SHA-256$...").
 struct Userlist {
   std::unordered_map<std::string, std::string, TextHash, std::equal_to<>> secrets;
@@ -197,6 +215,7 @@ struct Config {
   std::optional<DatabaseConfig> fallback;  // the "*" entry
   std::map<std::string, UserConfig, std::less<>> users;
   std::map<int, PeerConfig> peers;
+  PluginSections sections;                   // empty unless there are plugins; they say which of them may be there
   std::shared_ptr<const Userlist> userlist;  // never null
   std::shared_ptr<const HbaRules> hba;       // never null; without rules unless auth_type is hba
 

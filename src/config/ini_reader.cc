@@ -96,6 +96,7 @@ bool IniFile::read_section() {
   if (end == std::string_view::npos) return syntax_error();
   auto name = line_.substr(at_ + 1, end - at_ - 1);
   at_ = end + 1;
+  handler_.at(path_, line_number_);
   if (handler_.section(name, faults_)) return true;
   return fail("invalid section \"" + std::string(name) + "\" " + place());
 }
@@ -133,6 +134,7 @@ bool IniFile::read_value() {
   ++at_;
   skip_blanks();
   auto value = line_.substr(at_);
+  handler_.at(path_, line_number_);
   if (handler_.value(*key, value, faults_)) return true;
   return fail("invalid value \"" + std::string(printable(value)) + "\" for parameter " + *key + " " + place());
 }

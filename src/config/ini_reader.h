@@ -19,6 +19,8 @@ namespace lokadb {
 class IniHandler {
  public:
   virtual ~IniHandler() = default;
+  // Where the line is of which the next call tells.
+  virtual void at(const std::string& /*path*/, int /*line*/) {}
   virtual bool section(std::string_view name, Faults& faults) = 0;
   virtual bool value(std::string_view key, std::string_view value, Faults& faults) = 0;
 };

@@ -231,6 +231,8 @@ constexpr OptionRow kRows[] = {
      "Bytes of a direct answer that are held back for a client until the cloud's check has passed.", nullptr, "bytes"},
     {"max_routed_message", &Options::max_routed_message, "1048576", kReload,
      "A batch of more bytes is not gathered for plugins, and so never direct.", nullptr, "bytes"},
+    {"plugins", &Options::plugins, "", kStart,
+     "Plugins that decide where statements run, in the order they are asked; each has a section of its own."},
     {"worker_threads", &Options::worker_threads, "0", kStart,
      "Threads that serve connections; 0 means one for each CPU the process may use.", check_not_negative},
 };

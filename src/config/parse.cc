@@ -9,7 +9,7 @@ namespace lokadb {
 
 namespace {
 
-enum class Section { None, Pgbouncer, Databases, Users, Peers };
+enum class Section { None, Pgbouncer, Databases, Users, Peers, Plugin };
 
 class ConfigBuilder : public IniHandler {
  public:
@@ -21,17 +21,26 @@ class ConfigBuilder : public IniHandler {
     config_.hba = previous ? previous->hba : std::make_shared<const HbaRules>();
   }
 
+  void at(const std::string& path, int line) override { path_ = &path, line_ = line; }
   bool section(std::string_view name, Faults& faults) override;
   bool value(std::string_view key, std::string_view value, Faults& faults) override;
 
   bool has_main_section() const { return has_main_section_; }
+  bool has_plugins() const { return !config_.options.plugins.empty(); }
+  // What PgBouncer says of the first section it does not know; empty: there is none.
+  const std::string& unknown_section() const { return unknown_section_; }
   Config take() { return std::move(config_); }
 
  private:
   bool option(std::string_view key, std::string_view value, Faults& faults);
   bool database(std::string_view key, std::string_view value, Faults& faults);
+  std::string place() const { return "in configuration (" + *path_ + ":" + std::to_string(line_) + ")"; }
 
   Config config_;
+  const std::string* path_ = nullptr;
+  int line_ = 0;
+  std::string unknown_section_;
+  PluginSection* plugin_section_ = nullptr;
   Section section_ = Section::None;
   const bool is_reload_;
   bool has_main_section_ = false;
@@ -49,7 +58,11 @@ bool ConfigBuilder::section(std::string_view name, Faults&) {
   } else if (name == "peers") {
     section_ = Section::Peers;
   } else {
-    return false;
+    // Which plugins there are may be said further down, and what they read is known once they are loaded.
+    section_ = Section::Plugin;
+    plugin_section_ = &config_.sections[std::string(name)];
+    if (plugin_section_->place.empty()) plugin_section_->place = place();
+    if (unknown_section_.empty()) unknown_section_ = "invalid section \"" + std::string(name) + "\" " + place();
   }
   return true;
 }
@@ -73,6 +86,9 @@ bool ConfigBuilder::value(std::string_view key, std::string_view value, Faults& 
       if (peer) config_.peers.insert_or_assign(peer->id, *peer);
       return peer.has_value();
     }
+    case Section::Plugin:
+      plugin_section_->lines.push_back({std::string(key), std::string(value), place()});
+      return true;
   }
   return false;
 }
@@ -103,7 +119,12 @@ bool ConfigBuilder::database(std::string_view key, std::string_view value, Fault
 std::optional<Config> parse_config(const std::string& path, const IniSource& source, const Config* previous,
                                    Faults& faults) {
   ConfigBuilder builder(path, previous);
-  if (!read_ini(path, source, builder, faults)) return std::nullopt;
+  bool is_whole = read_ini(path, source, builder, faults);
+  if (!builder.unknown_section().empty() && !builder.has_plugins()) {
+    faults.insert(faults.begin(), builder.unknown_section());
+    return std::nullopt;
+  }
+  if (!is_whole) return std::nullopt;
   if (!builder.has_main_section()) {
     faults.emplace_back("main section missing from config file");
     return std::nullopt;

@@ -34,9 +34,10 @@ struct BatchStatement {
 };
 
 struct BatchTarget {  // a copy of lokadb_target
-  std::string name, host, database, user, password;
+  std::string name, host, database, user, password, greeting;
   std::uint32_t port = 0;
   std::uint64_t generation = 0;
+  bool operator==(const BatchTarget&) const = default;
 };
 
 struct BatchStep {
@@ -51,8 +52,10 @@ struct BatchStep {
     std::string value;
   };
   std::vector<Value> values;
-  // Filled in by whoever ran it.
+  // Filled in by whoever ran it. One that will never be run (its plugin's verdict did not prevail) is done from the
+  // start, and dropped.
   bool is_done = false;
+  bool is_dropped = false;
   std::vector<std::vector<std::pair<bool, std::string>>> rows;  // is_null, text
 };
 
@@ -63,15 +66,20 @@ struct BatchContext {
   bool ends_in_flush = false;
   bool is_whole = true;
   bool has_standard_strings = true;
+  bool is_session_pooled = false;
+  std::uint32_t attempt = 0;
+  std::string target_fault;
   std::function<std::string_view(std::string_view name)> setting;  // data() null: not known
   std::vector<void*>* slots = nullptr;                             // one for each plugin of the chain
 };
 
+inline constexpr std::uint32_t kNoReason = UINT32_MAX;
+
 // Where the batch goes.
 struct BatchVerdict {
   std::uint32_t kind = LOKADB_NO_OPINION;
-  std::uint32_t plugin = 0;  // who said it
-  std::uint32_t reason = 0;
+  std::uint32_t plugin = 0;          // who said it
+  std::uint32_t reason = kNoReason;  // in the table of that plugin (PluginChain::reason); none: the chain's own refusal
   std::string organization;
   std::uint32_t target = 0;
   std::string sqlstate, message, detail, hint;  // LOKADB_REFUSE
@@ -86,8 +94,8 @@ class Batch {
 
   const std::vector<BatchStatement>& statements() const { return statements_; }
   const std::vector<BatchTarget>& targets() const { return targets_; }
-  // All steps so far; the chain's verdict says which are to be run now (those without is_done and moment BEFORE), and
-  // which at the check.
+  // All steps so far. After LOKADB_ASK all without is_done are to be run at once; after another verdict those without
+  // is_done and with moment BEFORE in front of the client's statements, the others at the check.
   std::vector<BatchStep>& steps() { return steps_; }
   BatchContext& context() { return context_; }
 
@@ -101,11 +109,27 @@ class Batch {
   std::vector<BatchStatement> statements_;
   std::vector<BatchTarget> targets_;
   std::vector<BatchStep> steps_;
-  struct Fact;
+  struct Fact {
+    std::uint32_t kind, statement, about, type, reason;
+    bool is_binary;
+    std::string name, value;
+  };
+  struct Split {
+    std::uint32_t first;  // number of the first piece
+    std::vector<std::size_t> begins;
+  };
+
+  void forget_facts_from(std::size_t count);
+  void drop_steps_from(std::size_t first, std::uint32_t of_plugin);
+
   std::vector<Fact> facts_;
+  std::vector<Split> splits_;
+  std::vector<BatchStatement> unsplit_;  // the statements as they came, once a split has changed them
   std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::size_t memory_bytes_ = 0;
   std::uint32_t calling_plugin_ = 0;
-  std::uint32_t rounds_ = 0;
+  std::uint32_t rounds_ = 0;       // in which steps were asked for
+  std::uint32_t free_rounds_ = 0;  // in which facts were all that was new
 };
 
 }  // namespace lokadb

@@ -2,6 +2,7 @@
 
 #include <libpq-fe.h>
 #include <poll.h>
+#include <csignal>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -135,6 +136,9 @@ Feed::Feed(std::string name, FeedSettings settings, Told told)
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "feed");
+    sigset_t all;  // signals are the main thread's
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
     run();
   });
 }

@@ -13,12 +13,14 @@
  * - Strings are pointer and length, not ended by a zero byte, unless the comment says "static". A null pointer with
  *   size 0 is an empty string, too.
  * - What the host passes to a call is borrowed for that call. What the plugin passes to the host is copied before the
- *   call of the host returns. No memory changes its owner; lokadb_host.allocate gives memory that lives as long as
- *   the batch.
+ *   call of the host returns; what a verdict or a feed points to, as soon as the plugin has returned (so not to its
+ *   stack). No memory changes its owner; lokadb_host.allocate gives memory that lives as long as the batch.
  * - Calls of a plugin come from the worker threads of the proxy, several at once, but never two at once for the same
  *   session. They must not block, start threads that touch sessions, or throw.
  * - A call returns LOKADB_OK or, after lokadb_host.fail, LOKADB_FAILED. A failure of a required plugin refuses the
  *   batch; one of an advisory plugin counts as "no opinion".
+ * - Using the host wrongly (an index that does not exist, a call at a moment it is not for, a struct_size that no
+ *   version has, a verdict of an unknown kind) fails the call of the plugin, whatever it returns. So does an exception.
  *
  * History
  *   1.0  first version
@@ -94,6 +96,9 @@ typedef struct lokadb_batch_info {
   lokadb_string database;     /* as the client named it */
   lokadb_string role;         /* user of the client */
   lokadb_string client_encoding;
+  uint8_t is_session_pooled; /* the client keeps its server: what it was set to is not all known */
+  uint32_t attempt;          /* how many times the batch has been decided already: an answer proved out of date (LK001) */
+  lokadb_string target_fault; /* not empty: the target of the last verdict cannot be used, and why */
 } lokadb_batch_info;
 
 /* ------------------------------------------------------------------ facts */
@@ -131,19 +136,21 @@ enum lokadb_verdict_kind {
   LOKADB_NO_OPINION = 0,
   LOKADB_CLOUD = 1,  /* the database the client is connected to */
   LOKADB_DIRECT = 2, /* the database of one organization */
-  LOKADB_ASK = 3,    /* run the steps that were added in this call, then call decide again */
+  LOKADB_ASK = 3,    /* run the steps that were added in this call, then call decide again; with none, but facts that
+                        were published in it, decide is called again at once */
   LOKADB_REFUSE = 4  /* an error to the client, nothing is run */
 };
 
 /* Verdicts of several plugins are combined by strictness: refuse, ask, direct or cloud, no opinion. Direct against
-   cloud is cloud; two different organizations are a refusal (XX000), since one of the plugins must be wrong. */
+   cloud is cloud; two different organizations (or targets) are a refusal (XX000), since one of the plugins must be
+   wrong. Steps of a plugin whose verdict did not prevail in a round are dropped. */
 typedef struct lokadb_verdict {
   uint32_t struct_size;       /* filled in by the host before the call */
   uint32_t kind;              /* enum lokadb_verdict_kind */
-  uint32_t reason;            /* number in the plugin's table of reasons; counted */
+  uint32_t reason;            /* number in the plugin's table of reasons (0 without one); counted */
   lokadb_string organization; /* LOKADB_DIRECT; for LOKADB_CLOUD the organization it is about, if known */
-  char sqlstate[6];           /* LOKADB_REFUSE: five characters and a zero byte */
-  lokadb_string message;      /* LOKADB_REFUSE */
+  char sqlstate[6];           /* LOKADB_REFUSE: five digits and capitals, not of class 00, and a zero byte */
+  lokadb_string message;      /* LOKADB_REFUSE: not empty. These three are cut at 8000 bytes */
   lokadb_string detail;
   lokadb_string hint;
   /* LOKADB_DIRECT: number from lokadb_host.add_target. */
@@ -165,13 +172,19 @@ typedef struct lokadb_target {
   lokadb_string user;
   lokadb_string password;
   uint64_t generation; /* connections of another generation are closed */
+  /* SQL that each new connection is asked before it is used; empty: none. One row of two texts: what is wrong with the
+     database or the role (empty: nothing; else the connection is closed, and the batch decided again with this as
+     target_fault), and which columns its results are described by, as "oid.number=oid.number ...": a table's OID and a
+     column's number there, and those in the client's own database. */
+  lokadb_string greeting;
 } lokadb_target;
 
 /* ------------------------------------------------------------------ steps */
 
 enum lokadb_leg { LOKADB_LEG_CLOUD = 0, LOKADB_LEG_DIRECT = 1 };
 
-/* When a step of the cloud leg is run, for a verdict LOKADB_DIRECT or LOKADB_CLOUD; with LOKADB_ASK always at once. */
+/* When a step of the cloud leg is run, for a verdict LOKADB_DIRECT or LOKADB_CLOUD; with LOKADB_ASK always at once, and
+   on the cloud leg alone. */
 enum lokadb_moment {
   LOKADB_BEFORE = 0, /* in front of the client's statements */
   LOKADB_CHECK = 1   /* when the first bytes of the answer are there; the client gets nothing before it has passed */
@@ -247,10 +260,11 @@ typedef struct lokadb_host {
   /* Log line at the level of the proxy's own; level 0 error, 1 warning, 2 log, 3 debug. Any thread. */
   void (*log)(int level, lokadb_string text);
   /* Why this call is about to return LOKADB_FAILED. sqlstate: five characters, or null for XX000. The text goes to the
-     log and, without details of the configuration, to the client. In entry, init and reload: where to look. */
+     log and to the client, so without secrets. Returns LOKADB_FAILED. In every call of the plugin, entry too. */
   int (*fail)(const char *sqlstate, lokadb_string text);
 
-  /* --- configuration: in init and reload only. Value of an option as written; null data: not there. */
+  /* --- configuration: in init and reload only. Value of a declared option as written, else its default; null data:
+     neither. "customers_app.user" is option `user` of the further section customers_app. */
   lokadb_string (*option)(const lokadb_section *section, lokadb_string name);
 
   /* --- a batch */
@@ -260,7 +274,8 @@ typedef struct lokadb_host {
   /* In inspect: the text of this simple statement is several, which begin at these bytes; the first at its first.
      Those behind it get higher numbers. The same again is no fault, something else fails. */
   int (*split)(lokadb_batch *batch, uint32_t statement, const size_t *begins, uint32_t count);
-  void *(*allocate)(lokadb_batch *batch, size_t size); /* until the batch has ended; never null */
+  /* Memory aligned for anything, until the batch has ended. Null only after a fault: more than 64 MiB in a batch. */
+  void *(*allocate)(lokadb_batch *batch, size_t size);
   /* In inspect and decide. */
   int (*publish)(lokadb_batch *batch, const lokadb_fact *fact);
   uint32_t (*fact_count)(const lokadb_batch *batch);
@@ -276,6 +291,11 @@ typedef struct lokadb_host {
   /* The value of a server setting for this session, as far as the proxy follows it (those that the server reports,
      and those in track_extra_parameters); null data: not known. */
   lokadb_string (*setting)(const lokadb_batch *batch, lokadb_string name);
+
+  /* In init and reload: the lines of a further section of the plugin one by one, in the order of the file; of a name
+     that is written twice the last line counts. LOKADB_FAILED (which is no fault): there are no more. */
+  int (*line)(const lokadb_section *section, lokadb_string of, uint32_t index, lokadb_string *name,
+              lokadb_string *value);
 } lokadb_host;
 
 /* ------------------------------------------------------------------ the plugin */
@@ -286,21 +306,32 @@ typedef struct lokadb_option {
   const char *text;          /* static; one sentence for the manual */
 } lokadb_option;
 
+/* A section of the configuration file, beside the plugin's own, that it reads; several plugins may read the same. */
+typedef struct lokadb_more_section {
+  const char *name;             /* static */
+  const lokadb_option *options; /* as of the plugin's own section */
+  uint32_t option_count;
+  uint32_t
+      takes_any; /* 1: lines of other names are allowed, too; lokadb_host.line has them, and the plugin checks them */
+} lokadb_more_section;
+
 /* Filled in by the plugin, static. A null pointer: the plugin has no part in that. */
 typedef struct lokadb_plugin {
   uint32_t struct_size;
   uint32_t abi_major; /* LOKADB_ABI_MAJOR and _MINOR as they were when the plugin was built: another major or a */
   uint32_t abi_minor; /* minor above the host's is refused */
-  const char *name;   /* as in the option `plugins`, and the name of its section */
+  const char *name;   /* as in the option `plugins`, and the name of its section: a-z, 0-9, _ */
   const char *version;
-  const lokadb_option *options; /* of its section; one that is not here is refused at start */
+  const lokadb_option *options; /* of its section; one that is not here is refused at start. No dots; `library` and
+                                   `required` are the host's */
   uint32_t option_count;
   const lokadb_reason *reasons;
   uint32_t reason_count;
 
   /* Once at start. *self is passed to all the others. */
   int (*init)(const lokadb_section *section, void **self);
-  /* RELOAD and SIGHUP, while no other call is under way. Failed: everything stays as it was. */
+  /* RELOAD and SIGHUP, while no other call is under way. Failed: everything stays as it was. If the reload fails
+     elsewhere afterwards, it is called again with the section as it was before. Null: changes need a restart. */
   int (*reload)(void *self, const lokadb_section *section);
   void (*destroy)(void *self);
 
@@ -323,6 +354,9 @@ typedef struct lokadb_plugin {
   /* The answer of the feed's query; with is_fresh = 0 (and an empty value) the feed has been lost, and what it said
      may not be true any more. Called on the control thread, one call at a time for each database. */
   void (*feed_changed)(void *self, lokadb_string database, lokadb_string value, int is_fresh);
+
+  const lokadb_more_section *sections;
+  uint32_t section_count;
 } lokadb_plugin;
 
 /* The one symbol. Returns null, after host->fail, if it cannot work with this host. */

@@ -60,7 +60,7 @@ class Pooler {
   std::vector<std::unique_ptr<Worker>> workers;
   Worker& main_worker() { return *workers.front(); }
   ConsoleBackend* console = nullptr;
-  PluginChain* plugins = nullptr;  // fixed at start; null: none
+  PluginChain* plugins = nullptr;  // null: none are configured, and everything goes to the database asked for
   std::int64_t started_us;
 
   // --- [config]: changes only while the world is stopped

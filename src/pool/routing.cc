@@ -108,6 +108,7 @@ BatchContext Routing::make_context(char last, bool is_whole) {
   if (is_open_ && c.transaction_status == 'I') c.transaction_status = 'T';
   c.ends_in_flush = last == 'H';
   c.is_whole = is_whole;
+  c.is_session_pooled = session_.pool()->settings.mode == PoolMode::Session;
   c.slots = &slots_;
   c.setting = [this, &pooler](std::string_view name) -> std::string_view {
     auto index = pooler.tracked.index(name);

@@ -120,10 +120,26 @@ bool Proxy::load_tls(const Options& o) {
   return true;
 }
 
+void Proxy::load_plugins() {
+  const TextList& names = pooler_.options().plugins;
+  if (names.empty()) return;
+  auto loaded = PluginChain::load(names, pooler_.config->sections);
+  if (!loaded) log_fatal("%s", loaded.error().log_text().c_str());
+  plugins_ = std::move(*loaded);
+  pooler_.plugins = plugins_.get();
+}
+
+void Proxy::follow_feeds() {
+  if (plugins_ == nullptr) return;
+  if (feeds_ == nullptr) feeds_ = std::make_unique<Feeds>(*plugins_);
+  feeds_->follow(*pooler_.config);
+}
+
 // ------------------------------------------------------------------ run
 
 int Proxy::run(const std::vector<int>& passed_sockets) {
   if (!load_tls(pooler_.options())) log_fatal("TLS setup failed");
+  load_plugins();
   log_limits();
   signal(SIGPIPE, SIG_IGN);
   catch_signal(SIGHUP, &Proxy::on_hup);
@@ -139,6 +155,7 @@ int Proxy::run(const std::vector<int>& passed_sockets) {
   std::int64_t period = std::max(pooler_.options().stats_period, 1) * std::int64_t{1000000};
   stats_timer_ = std::make_unique<Timer>(pooler_.main_worker().loop, period, [this] { stats_tick(); });
   is_running_ = true;
+  follow_feeds();
   // Signals are the main thread's.
   sigset_t all, before;
   sigfillset(&all);
@@ -277,11 +294,20 @@ Result<Done> Proxy::reload() {
   std::string path = now.conffile.value_or(pooler_.config->path);
   auto next = load_config(path, pooler_.config);
   if (!next) return next.error();
+  if (plugins_) {
+    if (auto done = plugins_->reload((*next)->sections); !done) {
+      log_line(LogLevel::Error, "%s", done.error().log_text().c_str());
+      log_line(LogLevel::Warning, "plugins could not be reloaded, keeping old configuration");
+      return done.error();
+    }
+  }
   if (!load_tls((*next)->options)) {
     log_line(LogLevel::Error, "TLS configuration could not be reloaded, keeping old configuration");
+    if (plugins_) plugins_->undo_reload();
     return fatal("TLS setup failed");
   }
   pooler_.apply_config(*next);
+  follow_feeds();
   retune_listeners();
   if (auto failed = configure_log(pooler_.options(), command_line_.quiet); !failed.empty())
     log_line(LogLevel::Error, "%s", failed.c_str());

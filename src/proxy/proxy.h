@@ -7,6 +7,7 @@
 
 #include "admin/console.h"
 #include "net/listener.h"
+#include "plugin/chain.h"
 #include "pool/pooler.h"
 #include "proxy/command_line.h"
 #include "proxy/process.h"
@@ -51,12 +52,16 @@ class Proxy final : public ProcessControl {
   void on_usr2();
   bool is_stopping_already(const char* name);
   bool load_tls(const Options& options);
+  void load_plugins();
+  void follow_feeds();
   void log_limits();
   void log_versions();
   void retune_listeners();
   void stats_tick();
 
   CommandLine command_line_;
+  std::unique_ptr<PluginChain> plugins_;  // outlives the sessions in pooler_
+  std::unique_ptr<Feeds> feeds_;
   Pooler pooler_;
   Console console_;
   std::unique_ptr<Listener> listener_;

@@ -22,6 +22,7 @@ COLUMNS = {
     "servers": SOCKET,
     "sockets": SOCKET + " recv_pos pkt_pos pkt_remain send_pos send_remain pkt_avail send_avail",
     "active_sockets": SOCKET + " recv_pos pkt_pos pkt_remain send_pos send_remain pkt_avail send_avail",
+    "plugins": "name version interface library required calls refused failed slow total_us max_us reasons",
     "pools": "database user cl_active cl_waiting cl_active_cancel_req cl_waiting_cancel_req sv_active sv_active_cancel "
     "sv_being_canceled sv_idle sv_used sv_tested sv_login maxwait maxwait_us pool_mode load_balance_hosts",
     "peer_pools": "peer_id cl_active_cancel_req cl_waiting_cancel_req sv_active_cancel sv_login",

@@ -1,0 +1,229 @@
+#include "plugin/chain.h"
+
+#include <utility>
+
+#include "plugin/abi.h"
+#include "plugin/plugin.h"
+#include "plugin/verdict.h"
+
+namespace lokadb {
+
+namespace {
+
+BatchVerdict refusal_of(std::uint32_t plugin, PluginOpinion opinion) {
+  BatchVerdict v;
+  v.kind = LOKADB_REFUSE;
+  v.plugin = plugin;
+  v.reason = opinion.reason;
+  v.sqlstate = std::move(opinion.sqlstate);
+  v.message = std::move(opinion.message);
+  v.detail = std::move(opinion.detail);
+  v.hint = std::move(opinion.hint);
+  return v;
+}
+
+lokadb_verdict settled_view(const BatchVerdict& v) {
+  lokadb_verdict view{};
+  view.struct_size = sizeof view;
+  view.kind = v.kind;
+  view.organization = string_of(v.organization);
+  view.target = v.target;
+  return view;
+}
+
+}  // namespace
+
+PluginChain::~PluginChain() {
+  while (!plugins_.empty()) plugins_.pop_back();  // the last one first
+}
+
+void* PluginChain::slot_of(const Batch& batch, std::uint32_t plugin) const {
+  const std::vector<void*>* slots = batch.context_.slots;
+  return slots != nullptr && plugin < slots->size() ? (*slots)[plugin] : nullptr;
+}
+
+// A failure of a required plugin is the client's error. What the host found wrong is for the log alone.
+BatchVerdict PluginChain::refusal_for(std::uint32_t plugin, PluginFailure failure) const {
+  BatchVerdict v;
+  v.kind = LOKADB_REFUSE;
+  v.plugin = plugin;
+  v.sqlstate = std::move(failure.sqlstate);
+  v.message = failure.is_told ? std::move(failure.text) : "plugin \"" + plugins_[plugin]->name() + "\" failed";
+  return v;
+}
+
+// ------------------------------------------------------------------ moments
+
+BatchVerdict PluginChain::begin(Batch& batch) {
+  for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
+    Plugin& plugin = *plugins_[i];
+    batch.calling_plugin_ = i;
+    std::size_t facts = batch.facts_.size();
+    PluginFailure failure;
+    auto opinion = plugin.inspect(batch, slot_of(batch, i), failure);
+    if (!opinion) {
+      batch.forget_facts_from(facts);
+      if (plugin.is_required()) return refusal_for(i, std::move(failure));
+    } else if (opinion->kind == LOKADB_REFUSE) {
+      plugin.count_reason(opinion->reason);
+      plugin.count_refusal();
+      return refusal_of(i, std::move(*opinion));
+    }
+  }
+  return go_on(batch);
+}
+
+BatchVerdict PluginChain::go_on(Batch& batch) {
+  std::vector<RoundOpinion> opinions;
+  opinions.reserve(plugins_.size());
+  for (;;) {
+    opinions.clear();
+    std::size_t first_step = batch.steps_.size();
+    if (auto refusal = decide_round(batch, opinions)) return std::move(*refusal);
+    BatchVerdict verdict = settle(batch, first_step, opinions);
+    if (verdict.kind != LOKADB_ASK) return verdict;
+    bool has_steps = false;
+    for (std::size_t i = first_step; i < batch.steps_.size(); ++i) has_steps |= !batch.steps_[i].is_done;
+    if (has_steps) {
+      ++batch.rounds_;
+      return verdict;
+    }
+    ++batch.free_rounds_;
+  }
+}
+
+// Every plugin's opinion; a refusal, by a plugin or because a required one failed, ends the round.
+std::optional<BatchVerdict> PluginChain::decide_round(Batch& batch, std::vector<RoundOpinion>& opinions) {
+  for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
+    Plugin& plugin = *plugins_[i];
+    batch.calling_plugin_ = i;
+    std::size_t facts = batch.facts_.size(), steps = batch.steps_.size();
+    PluginFailure failure;
+    auto opinion = plugin.decide(batch, slot_of(batch, i), failure);
+    if (opinion) {
+      if (std::string fault = fault_of_steps(batch, opinion->kind, facts, steps); !fault.empty()) {
+        failure = plugin.failed("decide", {"XX000", std::move(fault), false});
+        opinion.reset();
+      }
+    }
+    if (!opinion) {
+      batch.forget_facts_from(facts);
+      batch.drop_steps_from(steps, i);
+      if (plugin.is_required()) return refusal_for(i, std::move(failure));
+      continue;
+    }
+    if (opinion->kind == LOKADB_REFUSE) {
+      plugin.count_reason(opinion->reason);
+      plugin.count_refusal();
+      return refusal_of(i, std::move(*opinion));
+    }
+    if (opinion->kind == LOKADB_NO_OPINION) batch.drop_steps_from(steps, i);
+    opinions.push_back({i, std::move(*opinion)});
+  }
+  return std::nullopt;
+}
+
+// What a plugin asked for in one call of decide must fit its verdict, and end some time.
+std::string PluginChain::fault_of_steps(const Batch& batch, std::uint32_t kind, std::size_t first_fact,
+                                        std::size_t first_step) {
+  bool has_steps = batch.steps_.size() > first_step;
+  if (kind == LOKADB_ASK && !has_steps && batch.facts_.size() == first_fact)
+    return "asked, but added neither a step nor a fact";
+  if (kind == LOKADB_ASK && (has_steps ? batch.rounds_ : batch.free_rounds_) >= kMostRounds)
+    return "asked once more after " + std::to_string(kMostRounds) + " rounds";
+  if (kind == LOKADB_DIRECT) return {};
+  for (std::size_t i = first_step; i < batch.steps_.size(); ++i)
+    if (batch.steps_[i].leg == LOKADB_LEG_DIRECT) return "added a step of the direct leg without saying direct";
+  return {};
+}
+
+// The round's verdict; steps of plugins whose own did not prevail are dropped.
+BatchVerdict PluginChain::settle(Batch& batch, std::size_t first_step, const std::vector<RoundOpinion>& opinions) {
+  BatchVerdict verdict = combined(opinions);
+  if (verdict.kind == LOKADB_REFUSE) {
+    plugins_[verdict.plugin]->failed("decide", {verdict.sqlstate, verdict.message, false});
+    return verdict;
+  }
+  for (const RoundOpinion& o : opinions) {
+    if (o.opinion.kind != verdict.kind) batch.drop_steps_from(first_step, o.plugin);
+    bool is_final = verdict.kind != LOKADB_ASK;
+    if (is_final && o.opinion.kind != LOKADB_NO_OPINION) plugins_[o.plugin]->count_reason(o.opinion.reason);
+  }
+  if (verdict.kind == LOKADB_ASK)
+    for (std::size_t i = first_step; i < batch.steps_.size(); ++i) batch.steps_[i].moment = LOKADB_BEFORE;
+  return verdict;
+}
+
+BatchVerdict PluginChain::review(Batch& batch, const BatchVerdict& settled) {
+  lokadb_verdict view = settled_view(settled);
+  for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
+    Plugin& plugin = *plugins_[i];
+    batch.calling_plugin_ = i;
+    PluginFailure failure;
+    auto opinion = plugin.review(batch, slot_of(batch, i), view, failure);
+    if (!opinion) {
+      if (plugin.is_required()) return refusal_for(i, std::move(failure));
+    } else if (opinion->kind == LOKADB_REFUSE) {
+      plugin.count_reason(opinion->reason);
+      plugin.count_refusal();
+      return refusal_of(i, std::move(*opinion));
+    }
+  }
+  return {};
+}
+
+void PluginChain::observe(Batch* batch, std::vector<void*>& slots, const lokadb_event& event) {
+  lokadb_event copy = event;
+  copy.struct_size = sizeof copy;
+  for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
+    if (batch != nullptr) batch->calling_plugin_ = i;
+    plugins_[i]->observe(batch, i < slots.size() ? slots[i] : nullptr, copy);
+  }
+}
+
+// ------------------------------------------------------------------ sessions, feeds, figures
+
+std::vector<void*> PluginChain::begin_session(std::string_view database, std::string_view role) {
+  std::vector<void*> slots;
+  slots.reserve(plugins_.size());
+  for (auto& plugin : plugins_) slots.push_back(plugin->session_begin(database, role));
+  return slots;
+}
+
+void PluginChain::end_session(std::vector<void*>& slots) {
+  for (std::size_t i = 0; i < slots.size() && i < plugins_.size(); ++i) plugins_[i]->session_end(slots[i]);
+  slots.clear();
+}
+
+const lokadb_reason* PluginChain::reason(const BatchVerdict& verdict) const {
+  if (verdict.plugin >= plugins_.size()) return nullptr;
+  const lokadb_plugin& table = plugins_[verdict.plugin]->table();
+  return verdict.reason < table.reason_count ? &table.reasons[verdict.reason] : nullptr;
+}
+
+const std::string& PluginChain::name(std::uint32_t plugin) const { return plugins_.at(plugin)->name(); }
+
+std::vector<PluginChain::FeedWish> PluginChain::feeds(std::string_view database) {
+  constexpr std::uint32_t kDefaultHeartbeat = 5000;  // milliseconds
+  std::vector<FeedWish> wishes;
+  for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
+    lokadb_feed feed;
+    if (!plugins_[i]->feed(database, feed)) continue;
+    wishes.push_back({i, std::string(view_of(feed.user)), std::string(view_of(feed.password)),
+                      std::string(view_of(feed.channel)), std::string(view_of(feed.query)),
+                      feed.heartbeat_ms != 0 ? feed.heartbeat_ms : kDefaultHeartbeat});
+  }
+  return wishes;
+}
+
+void PluginChain::feed_changed(std::uint32_t plugin, std::string_view database, std::string_view value, bool is_fresh) {
+  plugins_.at(plugin)->feed_changed(database, value, is_fresh);
+}
+
+std::vector<PluginFigures> PluginChain::figures() const {
+  std::vector<PluginFigures> all;
+  for (const auto& plugin : plugins_) all.push_back(plugin->figures());
+  return all;
+}
+
+}  // namespace lokadb

@@ -1,0 +1,119 @@
+/* Uses the host wrongly, in the way that the option `how` names. It returns LOKADB_OK all the same. */
+#include "tiny.h"
+
+static char how[64];
+
+static int is(const char *what) { return strcmp(how, what) == 0; }
+
+static int init(const lokadb_section *section, void **self) {
+  (void)self;
+  lokadb_string given = host->option(section, text("how"));
+  size_t size = given.size < sizeof how - 1 ? given.size : sizeof how - 1;
+  memcpy(how, given.data, size);
+  return LOKADB_OK;
+}
+
+static int inspect(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
+  (void)self, (void)verdict;
+  static const size_t backwards[] = {0, 5, 3}, outside[] = {0, 5000};
+  lokadb_step step = {.struct_size = sizeof step, .sql = text("select 1")};
+  if (is("step in inspect")) host->add_step(batch, &step);
+  if (is("split backwards")) host->split(batch, 0, backwards, 3);
+  if (is("split outside")) host->split(batch, 0, outside, 2);
+  if (is("split nothing")) host->split(batch, 0, NULL, 0);
+  return LOKADB_OK;
+}
+
+static void look(lokadb_batch *batch) {
+  lokadb_statement statement = {.struct_size = sizeof statement};
+  lokadb_parameter parameter = {.struct_size = sizeof parameter};
+  lokadb_fact fact = {.struct_size = sizeof fact};
+  lokadb_cell cell;
+  if (is("statement index")) host->statement(batch, 99, &statement);
+  if (is("parameter statement")) host->parameter(batch, 99, 0, &parameter);
+  if (is("parameter index")) host->parameter(batch, 0, 99, &parameter);
+  if (is("fact index")) host->fact(batch, 99, &fact);
+  if (is("step index")) host->step_rows(batch, 99);
+  if (is("cell of no step")) host->step_cell(batch, 0, 0, 0, &cell);
+  statement.struct_size = 0;
+  if (is("no struct_size")) host->statement(batch, 0, &statement);
+  statement.struct_size = 4000;
+  if (is("huge struct_size")) host->statement(batch, 0, &statement);
+  if (is("null struct")) host->statement(batch, 0, NULL);
+  if (is("null batch")) host->fact_count(NULL);
+  if (is("other batch")) host->fact_count((const lokadb_batch *)&statement);
+}
+
+static void add(lokadb_batch *batch) {
+  static const size_t whole[] = {0};
+  lokadb_fact fact = {.struct_size = sizeof fact, .kind = LOKADB_FACT_NAMED, .value = text("7")};
+  lokadb_step step = {.struct_size = sizeof step, .sql = text("select 1")};
+  lokadb_target target = {.struct_size = sizeof target, .name = text("7")};
+  if (is("option in decide")) host->option(NULL, text("how"));
+  if (is("line in decide")) host->line(NULL, text("more"), 0, NULL, NULL);
+  if (is("split in decide")) host->split(batch, 0, whole, 1);
+  if (is("greedy")) host->allocate(batch, (size_t)1 << 40);
+  fact.kind = 99;
+  if (is("fact kind")) host->publish(batch, &fact);
+  fact.kind = LOKADB_FACT_NAMED;
+  fact.statement = 99;
+  if (is("fact statement")) host->publish(batch, &fact);
+  fact.statement = 0;
+  fact.kind = LOKADB_FACT_KEY_FOUND;
+  if (is("answer to nothing")) host->publish(batch, &fact);
+  fact.kind = LOKADB_FACT_NOT_ELIGIBLE;
+  fact.reason = 99;
+  if (is("fact reason")) host->publish(batch, &fact);
+  fact.kind = LOKADB_FACT_NAMED;
+  fact.value.data = NULL;
+  if (is("null string")) host->publish(batch, &fact);
+  step.leg = 9;
+  if (is("step leg")) host->add_step(batch, &step);
+  step.leg = LOKADB_LEG_CLOUD;
+  step.moment = 9;
+  if (is("step moment")) host->add_step(batch, &step);
+  step.moment = LOKADB_BEFORE;
+  step.value_count = 1;
+  if (is("step values")) host->add_step(batch, &step);
+  step.value_count = 0;
+  step.sql = text("");
+  if (is("step sql")) host->add_step(batch, &step);
+  if (is("target")) host->add_target(batch, &target);
+  if (is("log level")) host->log(17, text("what is this"));
+  if (is("fail and OK")) host->fail("57014", text("changed my mind"));
+  if (is("fail with no SQLSTATE")) host->fail("no", text("said so"));
+}
+
+static int decide(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
+  (void)self;
+  lokadb_step step = {.struct_size = sizeof step, .sql = text("select 1"), .leg = LOKADB_LEG_DIRECT};
+  look(batch);
+  add(batch);
+  verdict->kind = LOKADB_CLOUD;
+  if (is("verdict kind")) verdict->kind = 5;
+  if (is("verdict reason")) verdict->reason = 7;
+  if (is("verdict string")) verdict->organization.size = 10;
+  if (is("direct nowhere")) verdict->kind = LOKADB_DIRECT, verdict->organization = text("7"), verdict->target = 3;
+  if (is("direct nobody")) verdict->kind = LOKADB_DIRECT;
+  if (is("direct step for cloud")) host->add_step(batch, &step);
+  if (is("silent")) return LOKADB_FAILED;
+  if (strncmp(how, "refuse", 6) == 0) verdict->kind = LOKADB_REFUSE, verdict->message = text("no");
+  if (is("refuse with a bad sqlstate")) memcpy(verdict->sqlstate, "4250a", 6);
+  if (is("refuse with success")) memcpy(verdict->sqlstate, "00000", 6);
+  if (is("refuse with six")) memcpy(verdict->sqlstate, "425011", 6);
+  if (is("refuse silently")) memcpy(verdict->sqlstate, "42501", 6), verdict->message = text("");
+  return LOKADB_OK;
+}
+
+static int review(void *self, lokadb_batch *batch, const lokadb_verdict *settled, lokadb_verdict *verdict) {
+  (void)self, (void)settled;
+  lokadb_fact fact = {.struct_size = sizeof fact, .kind = LOKADB_FACT_NAMED, .value = text("7")};
+  if (is("direct in review")) verdict->kind = LOKADB_DIRECT;
+  if (is("publish in review")) host->publish(batch, &fact);
+  return LOKADB_OK;
+}
+
+static const lokadb_option options[] = {{"how", "not at all", "What is done wrongly."}};
+static const lokadb_plugin plugin = {TINY_HEAD("misuse"), .options = options, .option_count = 1, .init = init,
+                                     .inspect = inspect,  .decide = decide,   .review = review};
+TINY_ENTRY(plugin)
