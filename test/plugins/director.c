@@ -5,8 +5,9 @@
  *   / *check SQL* /                 with direct: the check in the cloud
  *   / *ask SQL* /                   asks first; the value of the answer is the name of a target, or "cloud"
  *
- * (without the blanks between star and slash). Its section has one option, targets = name,host,port,database,user,password and more of
- * them behind semicolons; a target's generation is the number of reloads.
+ * (without the blanks between star and slash). Its section has one option, targets =
+ * name,host,port,database,user,password, and more of them behind semicolons; a target's generation is the number of
+ * reloads.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -99,11 +100,16 @@ static int decide(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
   }
   found = find(s.text, "ask ");
   if (found.data != NULL) {
-    uint32_t rows = host->step_rows(batch, 0);
-    if (rows == UINT32_MAX) {
+    if (host->fact_count(batch) == 0) {  /* a fact of ours says that it has been asked */
+      lokadb_fact asked;
+      memset(&asked, 0, sizeof asked);
+      asked.struct_size = sizeof asked;
+      asked.kind = LOKADB_FACT_NOT_ELIGIBLE;
+      asked.statement = LOKADB_WHOLE_BATCH;
       verdict->kind = LOKADB_ASK;
-      return add_step(batch, found, LOKADB_BEFORE, &step);
+      return host->publish(batch, &asked) != LOKADB_OK ? LOKADB_FAILED : add_step(batch, found, LOKADB_BEFORE, &step);
     }
+    uint32_t rows = host->step_rows(batch, 0);
     lokadb_cell cell = {0};
     if (rows != 1 || host->step_cell(batch, 0, 0, 0, &cell) != LOKADB_OK) return LOKADB_FAILED;
     if (cell.value.size == 5 && memcmp(cell.value.data, "cloud", 5) == 0) {

@@ -1,10 +1,11 @@
 """Batches that plugins send elsewhere, refuse, or ask about, told so by comments (test/plugins/director.c)."""
 
 import concurrent.futures
-import signal
-import struct
+import io
+import pathlib
+import shutil
 import subprocess
-import threading
+import tempfile
 import time
 
 import psycopg2
@@ -12,16 +13,18 @@ import pytest
 
 import harness
 from harness import ROOT, eventually
-from wire import Closed, bind, close, describe, execute, extended, flush, message, parse, query, sync
+from wire import bind, close, describe, execute, extended, flush, message, parse, query, sync
 
 
 @pytest.fixture(scope="session")
-def director(tmp_path_factory):
-    path = tmp_path_factory.mktemp("plugin") / "director.so"
-    path.parent.chmod(0o755)
+def director():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="lk", dir="/tmp"))
+    folder.chmod(0o755)
+    path = folder / "director.so"
     command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", ROOT / "src", "-o", path]
     subprocess.run(command + [ROOT / "test/plugins/director.c"], check=True)
-    return path
+    yield path
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +89,7 @@ def test_the_answers_look_the_same(routed):
         + execute() + parse("", c + "select 3") + bind("", "") + execute() + sync(),
     ]
     for batch in batches:
-        near, far = client.ask(batch("/*nothing   */")), client.ask(batch("/*direct o1*/"))
+        near, far = client.ask(batch("/*nothing  */")), client.ask(batch("/*direct o1*/"))
         assert far.kinds == near.kinds
         assert far.rows == near.rows and far.tags == near.tags
         assert far.codes == near.codes and far.columns == near.columns
@@ -299,12 +302,9 @@ def test_pipelines_over_several_syncs(routed):
 
 def test_copy_and_the_plain_path_are_as_before(routed):
     client = routed().connect()
-    client.ask(query("copy scratch from stdin"))if False else None
     connection = psycopg2.connect(host="127.0.0.1", port=client.port, user="app", dbname="app")
     with connection, connection.cursor() as cursor:
         cursor.execute("create temp table t (a int) on commit drop")
-        import io
-
         cursor.copy_expert("copy t from stdin", io.StringIO("1\n2\n"))
         cursor.execute("select sum(a) from t")
         assert cursor.fetchone() == (3,)
