@@ -43,6 +43,7 @@ struct Column {
   std::uint32_t type = 0;
   std::string type_name;
   bool not_null = false, has_default = false, is_generated = false, is_identity = false;
+  bool has_collation = false;  // another than its type's own
   std::string default_sql;
   bool is_user_type() const { return type >= kFirstUserOid; }
 };

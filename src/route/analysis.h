@@ -73,6 +73,8 @@ struct Analysis {
   // Arguments of lokadb.enter: definitions and rights of the client's role.
   std::string p_tables, p_rights;
   FdwCannot fdw_cannot;
+  // ON CONFLICT (key, tenant), for which the organization has no index: to be sent there as ON CONFLICT (key).
+  bool conflict_is_key_and_tenant = false;
   // Relations to write as the local part for an organization that has not moved (SPEC C6): the cloud's root cannot.
   std::vector<std::uint16_t> local_parts;  // in Statement::relations
   // A column whose type is not PostgreSQL's own is in its results or parameters: types are to be translated (SPEC D9).
@@ -83,6 +85,8 @@ struct Analysis {
   bool may_change_keys = false;      // INSERT, DELETE, COPY: there is a refs step
   // Relations without a foreign key that it sets: check_parents looks at them in the refs step (SPEC W6).
   std::vector<std::uint16_t> declared_parents;  // columns of the target
+  // For each $n: it stands in one place only, so that its type, if not declared, is that of what it is compared with.
+  std::vector<bool> is_used_once;
   // The tenant column is assigned this: direct only if it is the organization's own value (as ORMs write all columns).
   std::vector<sql::Value> assigned_tenants;
 };

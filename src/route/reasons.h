@@ -84,6 +84,7 @@ namespace lokadb::route {
   X(Truncate, "truncate", "TRUNCATE", "DELETE")                                                                        \
   X(Call, "call", "CALL or DO may do anything unseen", "")                                                             \
   X(SelectInto, "select-into", "SELECT INTO", "")                                                                      \
+  X(Utility, "utility", "it is a command of maintenance", "")                                                          \
   X(Ddl, "ddl", "it changes definitions", "")                                                                          \
   X(CopyTo, "copy-to", "COPY TO", "")                                                                                  \
   X(CopyFrom, "copy-from", "COPY FROM in a form whose keys are not those of its rows",                                 \
