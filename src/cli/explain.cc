@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "base/text.h"
 #include "catalog/catalog.h"
 #include "cli/command.h"
 #include "cli/connection.h"
@@ -171,7 +173,7 @@ std::string_view known_word(const Verdict& v) {
   return kWords[static_cast<std::size_t>(v.known)];
 }
 
-Json to_json(const std::string& text, const Explained& e) {
+Json to_json(const std::string& text, const Explained& e, bool is_stand_in) {
   const Verdict& v = e.verdict;
   const route::ReasonInfo& why = route::info(v.reason);
   Json j{{"statement", text}, {"path", path_word(v)}, {"access", access_word(e.analysis.access)}, {"reason", why.id}, {"text", why.text}};
@@ -187,7 +189,7 @@ Json to_json(const std::string& text, const Explained& e) {
   j["tables"] = Json::array();
   for (std::uint16_t t : e.analysis.tables) j["tables"].push_back(e.analysis.catalog->tables()[t].quoted);
   if (!e.analysis.p_rights.empty()) j["rights"] = Json::parse(e.analysis.p_rights);
-  if (!v.keys.empty()) j["keys"] = Json::parse(route::keys_argument(*e.analysis.catalog, v.keys));
+  if (!v.keys.empty() && !is_stand_in) j["keys"] = Json::parse(route::keys_argument(*e.analysis.catalog, v.keys));
   if (v.use_local_part) j["local_part"] = true;
   return j;
 }
@@ -262,7 +264,7 @@ int run(const Flags& flags) {
     throw Failure{"PostgreSQL would refuse this: " + parsed.error + " at character " + std::to_string(parsed.error_position)};
   route::LiteralList literals(text);
   Json all = Json::array();
-  for (const sql::Statement& statement : parsed.statements) all.push_back(to_json(text_of(statement, text), explain(q, statement, literals)));
+  for (const sql::Statement& statement : parsed.statements) all.push_back(to_json(text_of(statement, text), explain(q, statement, literals), q.values.empty() && statement.parameter_count > 0));
   if (flags.has("json")) return std::printf("%s\n", all.dump(2).c_str()), 0;
   for (const Json& j : all) tell(j);
   return 0;

@@ -23,7 +23,7 @@ using RelationSet = std::uint64_t;
 inline constexpr std::uint16_t kNone = 0xffff;
 
 enum class StatementClass : std::uint8_t {
-  Select,       // also VALUES and TABLE
+  Select,  // also VALUES and TABLE
   Insert,
   Update,
   Delete,
@@ -37,18 +37,18 @@ enum class StatementClass : std::uint8_t {
   Show,
   Lock,
   Truncate,
-  Call,         // CALL and DO: may do anything unseen
+  Call,  // CALL and DO: may do anything unseen
   Discard,
-  Notify,       // LISTEN, UNLISTEN, NOTIFY
-  Ddl,          // CREATE, ALTER, DROP, GRANT, REVOKE, COMMENT, ...
-  Utility,      // VACUUM, ANALYZE, CHECKPOINT, ...
+  Notify,   // LISTEN, UNLISTEN, NOTIFY
+  Ddl,      // CREATE, ALTER, DROP, GRANT, REVOKE, COMMENT, ...
+  Utility,  // VACUUM, ANALYZE, CHECKPOINT, ...
   Empty,
 };
 
 // A value written in the statement, or where it comes from.
 struct Value {
   enum class Kind : std::uint8_t {
-    Other,      // an expression
+    Other,  // an expression
     Null,
     Default,    // the word DEFAULT
     Literal,    // index: its number among the literals of the text, from 0
@@ -71,8 +71,8 @@ struct Column {
   std::uint16_t relation = kNone;
   std::uint16_t scope = kNone;
   std::string name;  // "*": the whole row
-  // Two traps. A name equal to its relation's alias may stand for the whole row. And what looks like a column can be the
-  // call of a function on the row, d.full_name for full_name(d): a name that the relation lacks is not understood.
+  // Two traps. A name equal to its relation's alias may stand for the whole row. And what looks like a column can be
+  // the call of a function on the row, d.full_name for full_name(d): a name that the relation lacks is not understood.
 };
 
 // A FROM list and what is nested in it sees. An unqualified name belongs to the innermost scope that has it.
@@ -92,10 +92,10 @@ struct Relation {
   std::string catalog;
   std::string schema;  // "": to be found by search_path
   std::string name;
-  std::string alias;          // what columns are qualified with; the name if none was given
-  bool has_alias = false;     // one was written
+  std::string alias;       // what columns are qualified with; the name if none was given
+  bool has_alias = false;  // one was written
   bool has_column_aliases = false;
-  bool is_only = false;       // ONLY t
+  bool is_only = false;         // ONLY t
   std::uint16_t scope = kNone;  // that it stands in
   Use use = Use::Read;
   std::int32_t location = -1;  // byte of the text at which its name begins
@@ -128,8 +128,8 @@ struct Equality {
 // `column IN (values)` or `column = ANY (array)`; the same rule.
 struct Membership {
   Column column;
-  std::vector<Value> values;     // IN (...), = ANY (ARRAY[...])
-  std::optional<Value> array;    // = ANY ($1), = ANY ('{1,2}')
+  std::vector<Value> values;   // IN (...), = ANY (ARRAY[...])
+  std::optional<Value> array;  // = ANY ($1), = ANY ('{1,2}')
   RelationSet holds_for = 0;
 };
 
@@ -155,8 +155,8 @@ struct FunctionCall {
 struct Insertion {
   std::vector<std::string> columns;  // as written; empty: all, in the table's order
   enum class Source : std::uint8_t { Values, Select, Unnest, DefaultValues } source = Source::Values;
-  std::vector<std::vector<Value>> rows;      // Source::Values
-  std::vector<Value> arrays;                 // Source::Unnest: SELECT * FROM unnest(a, b, ...)
+  std::vector<std::vector<Value>> rows;  // Source::Values
+  std::vector<Value> arrays;             // Source::Unnest: SELECT * FROM unnest(a, b, ...)
   // Source::Select: what each column gets, as far as it is a plain value or column.
   std::vector<Equality::Side> selected;
   enum class Conflict : std::uint8_t { None, DoNothing, DoUpdate } conflict = Conflict::None;
@@ -174,7 +174,7 @@ struct Assignment {  // of UPDATE, or of ON CONFLICT DO UPDATE
 
 struct Copying {
   bool is_from = false;
-  bool is_query = false;  // COPY (SELECT ...) TO
+  bool is_query = false;   // COPY (SELECT ...) TO
   bool is_stream = false;  // STDIN or STDOUT; else a file or program of the server
   std::vector<std::string> columns;
   bool has_where = false;
@@ -182,7 +182,16 @@ struct Copying {
 };
 
 struct Setting {
-  enum class Kind : std::uint8_t { Value, Default, Current, Reset, ResetAll, Transaction, Session, Constraints } kind = Kind::Value;
+  enum class Kind : std::uint8_t {
+    Value,
+    Default,
+    Current,
+    Reset,
+    ResetAll,
+    Transaction,
+    Session,
+    Constraints
+  } kind = Kind::Value;
   std::string name;
   std::vector<Value> values;
   bool is_local = false;
@@ -190,7 +199,15 @@ struct Setting {
 
 struct TransactionControl {
   enum class Kind : std::uint8_t {
-    Begin, Commit, Rollback, Savepoint, Release, RollbackTo, PrepareTransaction, CommitPrepared, RollbackPrepared
+    Begin,
+    Commit,
+    Rollback,
+    Savepoint,
+    Release,
+    RollbackTo,
+    PrepareTransaction,
+    CommitPrepared,
+    RollbackPrepared
   } kind = Kind::Begin;
   std::string savepoint;
   std::string isolation;  // as written, lower case; "" if none
@@ -210,10 +227,10 @@ struct Statement {
   std::vector<Membership> memberships;
   std::vector<ColumnUse> columns;
   std::vector<FunctionCall> functions;
-  std::vector<std::string> operators;       // "=", "OPERATOR(public.+)" as "public.+"; without duplicates
-  std::vector<std::string> types;           // of casts and the like, "int8", "public.mood"; without duplicates
-  std::vector<std::string> collations;      // without duplicates
-  std::vector<Column> group_by;             // plain columns of GROUP BY; expressions and positions: group_by_other
+  std::vector<std::string> operators;   // "=", "OPERATOR(public.+)" as "public.+"; without duplicates
+  std::vector<std::string> types;       // of casts and the like, "int8", "public.mood"; without duplicates
+  std::vector<std::string> collations;  // without duplicates
+  std::vector<Column> group_by;         // plain columns of GROUP BY; expressions and positions: group_by_other
   bool group_by_other = false;
   std::vector<std::string> not_understood;  // node or clause, for people: "MERGE", "GROUPING SETS"
 
@@ -230,20 +247,20 @@ struct Statement {
   std::uint16_t parameter_count = 0;  // the highest $n
   std::vector<std::uint16_t> parameter_uses;  // [n - 1]: in how many places $n stands
   bool has_returning = false;
-  bool has_row_locks = false;         // FOR UPDATE, SHARE, ...
+  bool has_row_locks = false;  // FOR UPDATE, SHARE, ...
   bool has_skip_locked = false;
   bool has_nowait = false;
   bool has_limit = false;
-  bool has_aggregates = false;        // by syntax or by GROUP BY / HAVING; a plain call may be one as well
+  bool has_aggregates = false;  // by syntax or by GROUP BY / HAVING; a plain call may be one as well
   bool has_subqueries = false;
   bool has_outer_joins = false;
   bool has_set_operations = false;
   bool has_recursion = false;
-  bool modifies_in_with = false;      // data-modifying WITH
+  bool modifies_in_with = false;  // data-modifying WITH
   bool has_current_of = false;
   bool has_select_into = false;
-  bool is_with_hold = false;          // DECLARE ... WITH HOLD
-  bool makes_temporary = false;       // CREATE TEMP ..., SELECT INTO TEMP
+  bool is_with_hold = false;     // DECLARE ... WITH HOLD
+  bool makes_temporary = false;  // CREATE TEMP ..., SELECT INTO TEMP
   // Some fact depends on the value of a literal (GROUP BY 1): good for this very text only, not for its template.
   bool depends_on_literals = false;
 };

@@ -95,8 +95,9 @@ CREATE OR REPLACE FUNCTION lokadb.catalog_types() RETURNS jsonb LANGUAGE sql STA
       'extension', (SELECT e.extname FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.classid = 'pg_type'::regclass AND d.objid = y.oid AND d.deptype = 'e'))) ORDER BY y.oid), '[]')
   FROM lokadb.types_used() u JOIN pg_type y ON y.oid = u.oid JOIN pg_namespace n ON n.oid = y.typnamespace $$;
 
-CREATE OR REPLACE FUNCTION lokadb.catalog() RETURNS jsonb LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT jsonb_build_object(
+CREATE OR REPLACE FUNCTION lokadb.catalog() RETURNS jsonb LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+  RETURN jsonb_build_object(
     'format', 1,
     'version', (SELECT max(m.name) FROM lokadb.migrations m),
     'generation', (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM lokadb.generation),
@@ -113,7 +114,8 @@ CREATE OR REPLACE FUNCTION lokadb.catalog() RETURNS jsonb LANGUAGE sql STABLE SE
     'operators', (SELECT coalesce(jsonb_object_agg(s.name, CASE WHEN s.typed THEN 'typed' ELSE 'any' END), '{}') FROM lokadb.catalog_shadows() s WHERE s.is_operator),
     -- Between two of PostgreSQL's own types: they change what a statement means.
     'casts', (SELECT coalesce(jsonb_agg(format('%s to %s', k.castsource::regtype, k.casttarget::regtype) ORDER BY k.oid), '[]') FROM pg_cast k
-      WHERE k.oid >= 16384 AND k.castsource < 16384 AND k.casttarget < 16384)) $$;
+      WHERE k.oid >= 16384 AND k.castsource < 16384 AND k.casttarget < 16384));
+END $f$;
 
 -- Who else may read it: the role of the proxy's own connection. NULL: nobody but the owner.
 CREATE OR REPLACE FUNCTION lokadb.set_control_user(p_role text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
