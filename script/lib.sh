@@ -12,7 +12,8 @@ python=/usr/bin/python3
 # Every Debian package that building, testing, benchmarking and the demo need; with the next list the only such one.
 packages=(
   autoconf automake g++ groff-base make pkg-config
-  libboost-test-dev libc-ares-dev libevent-dev libidn-dev libpq-dev libssl-dev libsystemd-dev
+  libboost-test-dev libc-ares-dev libevent-dev libidn-dev libpg-query-dev libpq-dev libprotobuf-c-dev libssl-dev
+  libsystemd-dev nlohmann-json3-dev
   postgresql-15 postgresql-client-15 postgresql-contrib
   openssl procps
   python3 python3-asyncpg python3-django python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist

@@ -17,7 +17,7 @@ struct Command {
 };
 
 extern const Command kInit, kAddTable, kRemoveTable, kTables, kOrgs, kMoveOrg, kPause, kResume, kOrgProfile, kKeygen,
-    kOrgCredentials, kRefsDiff, kRefsSync;
+    kOrgCredentials, kRefsDiff, kRefsSync, kExplain;
 
 inline constexpr FlagSpec kDbFlag{"db", "CLOUD", "connection string or URI of the cloud database", true};
 inline constexpr FlagSpec kJsonFlag{"json", "", "answer in JSON, for programs"};

@@ -79,6 +79,10 @@ void install_cloud(Connection& db, const Flags& flags) {
   if (!type.empty() || !setting.empty())
     db.query("SELECT lokadb.set_tenant_type(coalesce($1, lokadb.tenant_type()), $2)",
              {type.empty() ? Value() : Value(type), setting.empty() ? Value() : Value(setting)});
+  if (flags.has("control-user")) {
+    std::string role = flags.get("control-user");
+    db.query("SELECT lokadb.set_control_user($1)", {role.empty() ? Value() : Value(role)});
+  }
   db.query("SELECT lokadb.make_refs_triggers(tbl) FROM lokadb.tables");
 }
 
@@ -88,6 +92,7 @@ constexpr FlagSpec kFlags[] = {
     {"tenant-type", "TYPE",
      "type of tenant columns: bigint (int, too), uuid or text; else that of the first table added"},
     {"setting", "NAME", "setting that names the organization (lokadb.tenant)"},
+    {"control-user", "ROLE", "role of the proxy's own connection, which may read the routing catalog; '': none"},
 };
 
 void install_control_plane(const std::string& conninfo) {

@@ -54,11 +54,15 @@ struct Value {
     Literal,    // index: its number among the literals of the text, from 0
     Parameter,  // index: n of $n
     Boolean,    // index: 0 or 1; TRUE and FALSE are words, no literals
+    Word,       // of SET alone: `word`, as in SET search_path = app, public
   };
   Kind kind = Kind::Other;
   std::uint16_t index = 0;
   bool is_negated = false;  // a minus in front of a numeric literal
-  std::string cast;         // the type of an explicit cast ("bigint" is "int8"), "" if none; schema.name if qualified
+  // The type of an explicit cast ("bigint" is "int8"), "" if none; schema.name if qualified, "[]" behind for arrays. A
+  // type with a modifier, as varchar(3), can change the value: such a cast makes it Other, and so do two casts.
+  std::string cast;
+  std::string word;
 };
 
 // A column of a relation. `relation` is kNone where the name is not qualified and several relations of its scope (or
@@ -67,6 +71,8 @@ struct Column {
   std::uint16_t relation = kNone;
   std::uint16_t scope = kNone;
   std::string name;  // "*": the whole row
+  // Two traps. A name equal to its relation's alias may stand for the whole row. And what looks like a column can be
+  // the call of a function on the row, d.full_name for full_name(d): a name that the relation lacks is not understood.
 };
 
 // A FROM list and what is nested in it sees. An unqualified name belongs to the innermost scope that has it.
@@ -94,7 +100,8 @@ struct Relation {
   Use use = Use::Read;
   std::int32_t location = -1;  // byte of the text at which its name begins
   // Columns that it is known to have by its own making (Subquery, CommonTable); for each output column where it comes
-  // from, if it is just a column of a relation inside.
+  // from, if it is just a column of a relation inside. SELECT * of a relation whose columns are not known here is one
+  // output named "*", from that relation's "*": any of its columns, by the same name; and outputs_are_known is false.
   struct Output {
     std::string name;
     std::optional<Column> from;
@@ -130,6 +137,8 @@ struct Membership {
 struct ColumnUse {
   Column column;
   enum class How : std::uint8_t { Read, Inserted, Updated, Returned } how = How::Read;
+  // GROUP BY name, where an output column has that name too: it is a column only if the relation has it.
+  bool may_be_output = false;
 };
 
 struct FunctionCall {
@@ -229,10 +238,14 @@ struct Statement {
   std::vector<Assignment> assignments;
   std::optional<Copying> copying;
   std::optional<Setting> setting;
-  std::optional<TransactionControl> transaction;
+  std::optional<TransactionControl> transaction;  // also the modes of SET TRANSACTION, beside `setting`
   std::string name;  // of a cursor or prepared statement, channel, or object of the DDL where there is one
+  // EXPLAIN, DECLARE, PREPARE, COPY (query): the class of the statement inside, whose facts are in with the others.
+  StatementClass inner = StatementClass::Empty;
+  bool explain_analyzes = false;
 
   std::uint16_t parameter_count = 0;  // the highest $n
+  std::vector<std::uint16_t> parameter_uses;  // [n - 1]: in how many places $n stands
   bool has_returning = false;
   bool has_row_locks = false;  // FOR UPDATE, SHARE, ...
   bool has_skip_locked = false;
