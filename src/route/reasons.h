@@ -137,6 +137,9 @@ namespace lokadb::route {
   X(DatabaseNotUsable, "database-not-usable", "the organization's database has another label or too many rights",      \
     "lokadb doctor")                                                                                                   \
   X(ConnectionFailed, "connection-failed", "the organization's database does not answer", "")                          \
+  X(EndsInFlush, "ends-in-flush", "the batch ends in Flush, so that its transaction stays open", "end it in Sync")      \
+  X(SessionPooling, "session-pooling", "in session pooling it is not known what the server was set to",                \
+    "pool_mode = transaction")                                                                                         \
   X(TooLarge, "too-large", "the statement is larger than max_routed_message", "raise the limit")
 
 enum class Reason : std::uint8_t {

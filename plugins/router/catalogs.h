@@ -1,0 +1,32 @@
+// The routing catalog of each cloud database, as its feed last said it. Any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "catalog/catalog.h"
+
+namespace lokadb::router {
+
+using CatalogPtr = std::shared_ptr<const catalog::Catalog>;
+
+class Catalogs {
+ public:
+  struct Known {
+    CatalogPtr catalog;     // null: never seen
+    bool is_stale = true;  // the feed has been lost since
+  };
+  Known find(std::string_view database) const;
+  // The feed's news. Returns what is wrong with the document; empty: nothing.
+  std::string changed(std::string_view database, std::string_view document, bool is_fresh);
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::string, Known, std::less<>> known_;
+};
+
+}  // namespace lokadb::router

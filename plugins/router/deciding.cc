@@ -1,0 +1,307 @@
+// What becomes of a batch: its statements are read, keys whose organization must be known are published for the plugin
+// refs, and then src/route says where each statement goes.
+#include <algorithm>
+#include <unordered_map>
+
+#include "router.h"
+#include "sql/lexer.h"
+#include "sql/parse.h"
+
+namespace lokadb::router {
+
+namespace {
+
+using route::Path;
+using route::Reason;
+using route::Verdict;
+
+constexpr std::string_view kEnter = "SELECT profile FROM lokadb.enter($1, $2, $3, false, $4, $5)";
+constexpr std::uint32_t kTextOid = 25, kInt8Oid = 20, kJsonbOid = 3802;
+
+class FoundKeys final : public route::KeySource {
+ public:
+  bool is_complete = true;
+
+  FoundKeys(lokadb_batch* batch, const BatchState& state) : state_(state) {
+    std::unordered_map<std::uint32_t, std::string_view> answers;
+    std::uint32_t count = host->fact_count(batch);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      lokadb_fact fact{};
+      fact.struct_size = sizeof fact;
+      if (host->fact(batch, i, &fact) == LOKADB_OK && fact.kind == LOKADB_FACT_KEY_FOUND)
+        answers[fact.about] = view(fact.value);
+    }
+    for (const auto& wanted : state.wanted) {
+      auto it = answers.find(wanted.fact);
+      answers_.push_back(it == answers.end() ? Found{} : it->second.empty() ? Found{Answer::Nobody, {}} : Found{Answer::Found, it->second});
+      is_complete = is_complete && it != answers.end();
+    }
+  }
+
+  Found find(const catalog::Table& table, std::string_view key) const override {
+    for (std::size_t i = 0; i < answers_.size(); ++i)
+      if (state_.wanted[i].key == key && state_.wanted[i].table == table.quoted) return answers_[i];
+    return {};
+  }
+
+ private:
+  const BatchState& state_;
+  std::vector<Found> answers_;
+};
+
+class Decision {
+ public:
+  Decision(Router& router, lokadb_batch* batch, lokadb_verdict* out)
+      : router_(router), batch_(batch), out_(out), state_(*static_cast<BatchState*>(host->slot(batch))) {
+    info_.struct_size = sizeof info_;
+    host->batch_info(batch, &info_);
+  }
+
+  int run() {
+    if (!state_.is_read) {
+      if (!has_work()) return LOKADB_OK;
+      if (!know_settings()) return ask_settings();
+      if (read() != LOKADB_OK) return LOKADB_FAILED;
+    }
+    return judge();
+  }
+
+ private:
+  // --- reading
+
+  bool has_work() {
+    state_.known = router_.catalogs.find(view(info_.database));
+    if (state_.known.catalog == nullptr) return false;
+    return state_.known.catalog->has_moved_organizations() || router_.options.rejects;
+  }
+
+  bool know_settings() {
+    state_.settings = router_.role_settings.find(view(info_.database), view(info_.role));
+    if (state_.settings != nullptr || state_.settings_step == UINT32_MAX) return state_.settings != nullptr;
+    std::uint32_t rows = host->step_rows(batch_, state_.settings_step);
+    if (rows == UINT32_MAX) return false;
+    Settings found;
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      lokadb_cell name{}, value{};
+      if (host->step_cell(batch_, state_.settings_step, row, 0, &name) != LOKADB_OK ||
+          host->step_cell(batch_, state_.settings_step, row, 1, &value) != LOKADB_OK)
+        return false;
+      found.emplace_back(view(name.value), view(value.value));
+    }
+    router_.role_settings.put(view(info_.database), view(info_.role), std::move(found));
+    state_.settings = router_.role_settings.find(view(info_.database), view(info_.role));
+    return true;
+  }
+
+  // In a transaction, or on a server that keeps what the client has set, they could be other than after login.
+  int ask_settings() {
+    if (info_.transaction_status != 'I' || info_.is_session_pooled != 0) {
+      state_.settings = std::make_shared<Settings>();
+      return read() == LOKADB_OK ? judge() : LOKADB_FAILED;
+    }
+    std::string sql = settings_query();
+    lokadb_step step{};
+    step.struct_size = sizeof step;
+    step.sql = lent(sql);
+    state_.settings_step = host->add_step(batch_, &step);
+    if (state_.settings_step == UINT32_MAX) return LOKADB_FAILED;
+    out_->kind = LOKADB_ASK;
+    return LOKADB_OK;
+  }
+
+  std::string search_path() {
+    constexpr std::string_view kName = "search_path";
+    if (lokadb_string own = host->setting(batch_, lent(kName)); own.data != nullptr) return std::string(view(own));
+    for (const auto& [name, value] : *state_.settings)
+      if (name == kName) return value;
+    return "\"$user\", public";
+  }
+
+  Reason why_not_direct() const {
+    if (info_.is_whole == 0) return Reason::TooLarge;
+    if (info_.transaction_status != 'I') return Reason::InTransaction;
+    if (info_.ends_in_flush != 0) return Reason::EndsInFlush;
+    if (info_.is_session_pooled != 0) return Reason::SessionPooling;
+    if (!sql::is_ascii_safe_encoding(view(info_.client_encoding))) return Reason::NotUnderstood;
+    if (info_.target_fault.size != 0)
+      return view(info_.target_fault).find("connect") != std::string_view::npos ? Reason::ConnectionFailed
+                                                                                : Reason::DatabaseNotUsable;
+    return Reason::None;
+  }
+
+  int read() {
+    state_.is_read = true;
+    state_.not_direct = why_not_direct();
+    // Nothing hangs on whose rows they are.
+    if (state_.not_direct != Reason::None && !router_.options.rejects && !state_.known.catalog->has_direct_organizations())
+      return LOKADB_OK;
+    if (info_.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info_.client_encoding))) return LOKADB_OK;
+    std::string path = search_path();
+    for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
+      lokadb_statement s{};
+      s.struct_size = sizeof s;
+      if (host->statement(batch_, i, &s) != LOKADB_OK) return LOKADB_FAILED;
+      // A Parse or Describe alone is the cloud's to answer, and what is not known is not looked into.
+      if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
+        state_.not_direct = Reason::SessionCommand;
+      if (s.form == LOKADB_OTHER) continue;
+      if (read_statement(i, s, path) != LOKADB_OK) return LOKADB_FAILED;
+    }
+    return LOKADB_OK;
+  }
+
+  int read_statement(std::uint32_t index, const lokadb_statement& s, const std::string& path) {
+    std::string_view text = view(s.text);
+    TextPtr known = router_.analyses.get(text, s.is_standard_strings != 0, state_.known.catalog, path, view(info_.role),
+                                         state_.lifted);
+    auto literals = std::make_shared<route::LiteralList>(text, state_.lifted);
+    std::vector<catalog::Parameter> parameters;
+    for (std::uint32_t n = 0; n < s.parameter_count; ++n) {
+      lokadb_parameter p{};
+      p.struct_size = sizeof p;
+      if (host->parameter(batch_, index, n, &p) != LOKADB_OK) return LOKADB_FAILED;
+      parameters.push_back({view(p.value), p.declared_type, p.is_binary != 0, p.is_null != 0});
+    }
+    if (known->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
+    for (std::size_t n = 0; n < known->analyses.size(); ++n) state_.pieces.push_back({known, n, literals, parameters});
+    return LOKADB_OK;
+  }
+
+  // --- judging
+
+  route::Session session_for(const Piece& piece) const {
+    route::Session s;
+    s.not_eligible = state_.not_direct;
+    s.catalog_is_stale = state_.known.is_stale;
+    s.is_rejecting = router_.options.rejects;
+    if (s.is_rejecting) s.is_allowed = router_.options.allowed.contains(fingerprint(piece));
+    s.has_utf8 = view(info_.client_encoding) == "UTF8";
+    return s;
+  }
+
+  int judge() {
+    FoundKeys keys(batch_, state_);
+    if (!keys.is_complete) return LOKADB_OK;  // the plugin refs is asking
+    std::vector<Verdict> verdicts;
+    std::vector<route::Key> look_ups;
+    for (const Piece& piece : state_.pieces) {
+      verdicts.push_back(route::decide(piece.analysis(), {piece.literals->view(), piece.parameters}, session_for(piece), keys));
+      Verdict& v = verdicts.back();
+      if (v.path == Path::Refuse) return refuse(piece, v);
+      if (v.path == Path::LookUp) look_ups.insert(look_ups.end(), v.look_ups.begin(), v.look_ups.end());
+    }
+    if (!look_ups.empty()) return want(look_ups);
+    return settle(verdicts);
+  }
+
+  int want(const std::vector<route::Key>& look_ups) {
+    for (const route::Key& key : look_ups) {
+      const std::string& table = state_.known.catalog->tables()[key.table].quoted;
+      bool is_there = std::any_of(state_.wanted.begin(), state_.wanted.end(),
+                                  [&](const auto& w) { return w.key == key.text && w.table == table; });
+      if (is_there) continue;
+      state_.wanted.push_back({host->fact_count(batch_), table, key.text});
+      lokadb_fact fact{};
+      fact.struct_size = sizeof fact;
+      fact.kind = LOKADB_FACT_KEY_WANTED;
+      fact.statement = LOKADB_WHOLE_BATCH;
+      fact.name = lent(table);
+      fact.value = lent(key.text);
+      fact.type = kTextOid;
+      if (host->publish(batch_, &fact) != LOKADB_OK) return LOKADB_FAILED;
+    }
+    out_->kind = LOKADB_ASK;
+    return LOKADB_OK;
+  }
+
+  int settle(const std::vector<Verdict>& verdicts) {
+    out_->kind = LOKADB_CLOUD;
+    if (verdicts.empty()) return because(state_.not_direct == Reason::None ? Reason::SessionCommand : state_.not_direct);
+    const Verdict& first = verdicts.front();
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      const Verdict& v = verdicts[i];
+      if (v.path != Path::Direct) return because(v.reason);
+      if (v.organization != first.organization || v.generation != first.generation) return because(Reason::SeveralOrganizations);
+      if (state_.pieces[i].analysis().has_user_types) return because(Reason::Type);
+    }
+    return go_direct(verdicts);
+  }
+
+  int go_direct(const std::vector<Verdict>& verdicts) {
+    const Verdict& first = verdicts.front();
+    const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
+    Login login = router_.options.logins.find(first.organization);
+    if (organization == nullptr || organization->host.empty() || !login.is_known()) return because(Reason::NoDirectLogin);
+    for (std::size_t i = 0; i < verdicts.size(); ++i)
+      if (add_gate(state_.pieces[i].analysis(), verdicts[i]) != LOKADB_OK) return LOKADB_FAILED;
+    state_.organization = first.organization;
+    std::string hello = greeting(*state_.known.catalog, *organization, *state_.settings);
+    lokadb_target target{};
+    target.struct_size = sizeof target;
+    target.name = lent(organization->id);
+    target.host = lent(organization->host);
+    target.port = static_cast<std::uint32_t>(std::atoi(organization->port.c_str()));
+    target.database = lent(organization->dbname);
+    target.user = lent(login.user);
+    target.password = lent(login.password);
+    target.generation = static_cast<std::uint64_t>(organization->generation);
+    target.greeting = lent(hello);
+    out_->target = host->add_target(batch_, &target);
+    if (out_->target == UINT32_MAX) return LOKADB_FAILED;
+    out_->kind = LOKADB_DIRECT;
+    out_->organization = lent(state_.organization);
+    return because(first.reason);
+  }
+
+  int add_gate(const route::Analysis& analysis, const Verdict& verdict) {
+    std::string generation = std::to_string(verdict.generation);
+    std::string keys = route::keys_argument(*state_.known.catalog, verdict.keys);
+    if (!gates_.insert(analysis.p_tables + '\0' + keys + '\0' + analysis.p_rights).second) return LOKADB_OK;
+    lokadb_step_value values[5] = {};
+    values[0].type = kTextOid;
+    values[0].value = lent(verdict.organization);
+    values[1].type = kInt8Oid;
+    values[1].value = lent(generation);
+    for (int i = 2; i < 5; ++i) values[i].type = kJsonbOid;
+    values[2].value = lent(analysis.p_tables);
+    values[3].value = lent(keys);
+    values[4].value = lent(analysis.p_rights);
+    lokadb_step step{};
+    step.struct_size = sizeof step;
+    step.moment = LOKADB_CHECK;
+    step.sql = lent(kEnter);
+    step.value_count = 5;
+    step.values = values;
+    return host->add_step(batch_, &step) == UINT32_MAX ? LOKADB_FAILED : LOKADB_OK;
+  }
+
+  int because(Reason reason) {
+    out_->reason = static_cast<std::uint32_t>(reason);
+    return LOKADB_OK;
+  }
+
+  int refuse(const Piece& piece, const Verdict& v) {
+    state_.message = route::refusal_text(piece.analysis(), v);
+    if (v.reason == Reason::Rejected) state_.hint = "The fingerprint of the statement is " + fingerprint(piece) + ".";
+    out_->kind = LOKADB_REFUSE;
+    std::copy_n(v.sqlstate.data(), std::min<std::size_t>(v.sqlstate.size(), 5), out_->sqlstate);
+    out_->message = lent(state_.message);
+    out_->hint = lent(state_.hint);
+    return because(v.reason);
+  }
+
+  static std::string fingerprint(const Piece& piece) { return piece.text->fingerprint; }
+
+  Router& router_;
+  lokadb_batch* batch_;
+  lokadb_verdict* out_;
+  BatchState& state_;
+  lokadb_batch_info info_{};
+  std::set<std::string> gates_;
+};
+
+}  // namespace
+
+int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict) { return Decision(router, batch, verdict).run(); }
+
+}  // namespace lokadb::router

@@ -1,0 +1,136 @@
+#include "targets.h"
+
+#include <algorithm>
+
+namespace lokadb::router {
+
+namespace {
+
+// Settings that change what a statement gives or how long it may take. Those of the first group follow a client from
+// server to server anyway; here they are what a server begins with.
+constexpr std::string_view kSettings[] = {
+    "TimeZone", "DateStyle", "IntervalStyle", "standard_conforming_strings",  //
+    "extra_float_digits", "bytea_output", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
+    "client_min_messages", "default_transaction_isolation", "default_transaction_read_only",
+    "default_transaction_deferrable", "array_nulls", "transform_null_equals", "xmloption", "xmlbinary",
+    "timezone_abbreviations", "default_text_search_config", "lc_monetary", "lc_numeric", "lc_time", "backslash_quote",
+    "escape_string_warning", "quote_all_identifiers"};
+constexpr std::string_view kSearchPath = "search_path";
+
+std::string literal(std::string_view text) {
+  std::string out = "E'";
+  for (char c : text) {
+    if (c == '\'' || c == '\\') out += c;
+    out += c;
+  }
+  return out + "'";
+}
+
+std::string identifier(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"') out += c;
+    out += c;
+  }
+  return out + "\"";
+}
+
+void append_row(std::string& rows, const std::string& row) { rows += (rows.empty() ? "(" : ",(") + row + ")"; }
+
+struct Expected {
+  std::string tables;   // rows (name)
+  std::string columns;  // rows (table, column, table's oid in the cloud, column's number in the cloud, type or 0)
+};
+
+Expected expected_of(const catalog::Catalog& catalog) {
+  Expected e;
+  for (const catalog::Table& table : catalog.tables()) {
+    if (table.schema != "public") continue;
+    append_row(e.tables, literal(table.name));
+    for (const catalog::Column& column : table.columns)
+      append_row(e.columns, literal(table.name) + "," + literal(column.name) + "," + std::to_string(table.oid) + "," +
+                                std::to_string(column.number) + "," +
+                                std::to_string(column.is_user_type() ? 0 : column.type));
+  }
+  return e;
+}
+
+constexpr std::string_view kFault = R"(SELECT pg_catalog.concat_ws('; ',
+  (SELECT 'table ' || f.name || ' is missing' FROM found f WHERE f.oid IS NULL LIMIT 1),
+  (SELECT 'table ' || f.name || CASE WHEN f.label IS NULL THEN ' has no label' ELSE ' has the label "' || f.label || '"' END
+     FROM found f, wanted w WHERE f.oid IS NOT NULL AND f.label IS DISTINCT FROM w.label LIMIT 1),
+  (SELECT 'column ' || v.tab || '.' || v.col || ' differs from the cloud''s' FROM columns v JOIN found f ON f.name = v.tab
+     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = f.oid AND a.attname = v.col AND NOT a.attisdropped
+     WHERE f.oid IS NOT NULL AND (a.attname IS NULL OR (v.type <> 0 AND a.atttypid <> v.type)) LIMIT 1),
+  (SELECT 'the role is a superuser, or may create roles or databases, replicate or pass row security' FROM pg_catalog.pg_roles r
+     WHERE r.rolname = current_user AND (r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls)),
+  CASE WHEN pg_catalog.has_schema_privilege('public', 'CREATE') THEN 'the role may create objects in schema public' END,
+  CASE WHEN pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') THEN 'the role may create schemas' END,
+  (SELECT 'the role owns table ' || f.name FROM found f WHERE f.oid IS NOT NULL AND pg_catalog.pg_has_role(f.owner, 'MEMBER') LIMIT 1),
+  (SELECT 'the role lacks rights on table ' || f.name FROM found f WHERE f.oid IS NOT NULL AND NOT (
+     pg_catalog.has_table_privilege(f.oid, 'SELECT') AND pg_catalog.has_table_privilege(f.oid, 'INSERT') AND
+     pg_catalog.has_table_privilege(f.oid, 'UPDATE') AND pg_catalog.has_table_privilege(f.oid, 'DELETE')) LIMIT 1),
+  (SELECT 'the role has more than SELECT, INSERT, UPDATE, DELETE on table ' || f.name FROM found f WHERE f.oid IS NOT NULL AND (
+     pg_catalog.has_table_privilege(f.oid, 'TRUNCATE') OR pg_catalog.has_table_privilege(f.oid, 'REFERENCES') OR
+     pg_catalog.has_table_privilege(f.oid, 'TRIGGER')) LIMIT 1)),
+ coalesce((SELECT pg_catalog.string_agg(f.oid || '.' || a.attnum || '=' || v.cloud || '.' || v.number, ' ')
+   FROM columns v JOIN found f ON f.name = v.tab JOIN pg_catalog.pg_attribute a ON a.attrelid = f.oid AND a.attname = v.col), ''))";
+
+}  // namespace
+
+std::string settings_query() {
+  std::string names;
+  for (std::string_view name : kSettings) names += "'" + std::string(name) + "',";
+  // pg_settings has the value in force; a list such as search_path is as current_setting has it.
+  return "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" + names + "'" +
+         std::string(kSearchPath) + "')";
+}
+
+std::string Logins::add(std::string_view name, std::string_view value) {
+  if (name == "user") {
+    all_.user = value;
+    return {};
+  }
+  if (name == "password") {
+    all_.password = value;
+    return {};
+  }
+  Login login;
+  while (!value.empty()) {
+    std::size_t end = std::min(value.find(' '), value.size());
+    std::string_view word = value.substr(0, end);
+    value.remove_prefix(std::min(end + 1, value.size()));
+    if (word.empty()) continue;
+    if (word.starts_with("user="))
+      login.user = word.substr(5);
+    else if (word.starts_with("password="))
+      login.password = word.substr(9);
+    else
+      return "in the line of organization " + std::string(name) + " only user= and password= can stand";
+  }
+  if (login.user.empty()) return "the line of organization " + std::string(name) + " has no user=";
+  own_[std::string(name)] = std::move(login);
+  return {};
+}
+
+Login Logins::find(std::string_view organization) const {
+  auto it = own_.find(organization);
+  return it != own_.end() ? it->second : all_;
+}
+
+std::string greeting(const catalog::Catalog& catalog, const catalog::Organization& organization, const Settings& settings) {
+  std::string sql = "SET search_path = public;";
+  for (const auto& [name, value] : settings)
+    if (name != kSearchPath) sql += "SET " + identifier(name) + " = " + literal(value) + ";";
+  Expected expected = expected_of(catalog);
+  std::string label = "lokadb: organization " + organization.id + " database " + organization.database_id;
+  sql += "WITH wanted(label) AS (VALUES (" + literal(label) + "))";
+  sql += ", tables(name) AS (VALUES " + expected.tables + ")";
+  sql += ", columns(tab, col, cloud, number, type) AS (VALUES " + expected.columns + ")";
+  sql += ", found AS (SELECT t.name, c.oid, c.relowner AS owner, pg_catalog.obj_description(c.oid, 'pg_class') AS label"
+         " FROM tables t LEFT JOIN pg_catalog.pg_class c ON c.relname = t.name AND c.relkind = 'r'"
+         " AND c.relnamespace = 'public'::pg_catalog.regnamespace) ";
+  return sql.append(kFault);
+}
+
+}  // namespace lokadb::router
