@@ -1,5 +1,6 @@
 #include "cli/pause.h"
 
+#include <cstdio>
 #include <thread>
 
 namespace lokadb::cli {
@@ -52,6 +53,12 @@ std::string Pause::holders() const {
 
 double Pause::seconds_held() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f s", seconds);
+  return text;
 }
 
 }  // namespace lokadb::cli

@@ -46,7 +46,7 @@ void Target::check() {
   if (found.empty()) return;
   std::string text = "organization " + org_ + " cannot be moved to " + name() + ", and nothing was changed:";
   for (const std::string& p : found) text += "\n  - " + p;
-  throw Failure{text};
+  throw Failure{text, kRefused, "", found};
 }
 
 std::vector<std::string> Target::problems() {
