@@ -48,7 +48,8 @@ int tables(const Flags& flags) {
 
 int orgs(const Flags& flags) {
   return list(flags,
-              "SELECT o.org, o.profile, o.generation, o.database_id AS database, o.connection, o.step,"
+              "SELECT o.org, o.profile, o.generation, CASE WHEN o.profile <> 'local' THEN "
+              "o.database_id END AS database, o.connection, o.step,"
               " (SELECT string_agg(format('%s %s%s since %s', h.who, CASE WHEN h.mode = 'ExclusiveLock' THEN 'pauses' "
               "ELSE 'works' END, CASE WHEN h.granted THEN '' ELSE ' (waiting)' END, h.since::timestamptz(0)), '; ')"
               " FROM lokadb.holders(o.org) h) AS held_by FROM lokadb.organizations o ORDER BY o.org");
