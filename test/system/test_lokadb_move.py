@@ -80,36 +80,13 @@ def test_the_roles_there_have_dml_and_nothing_else(app):
     assert label.startswith("lokadb: organization 1 database ")
 
 
-STATEMENTS = [
-    "select count(*), sum(price), max(title) from documents",
-    "select id, title, words from documents where organization_id = 1 order by id limit 5",
-    "select title from documents where id = 4",
-    "insert into documents (organization_id, title, price) values (1, 'new', 3), (1, 'newer', 4) returning organization_id, title, words, state",
-    "insert into messages (organization_id, conversation_id, body) select 1, id, 'hi' from conversations where organization_id = 1 order by subject limit 2 returning body",
-    "update documents set title = title || '!' where id in (4, 8) returning id, title, words",
-    "update documents set organization_id = 1, body = 'same' where id = 12",
-    "delete from messages where id in (select m.id from messages m order by m.id limit 3) returning body",
-    "with d as (delete from documents where id = 16 returning id) select * from d",
-    "select u.email, count(d.id) from users u join documents d on d.organization_id = u.organization_id group by u.email order by 1",
-    "select c.name, count(*) from organizations c join documents d on d.organization_id = c.id group by c.name",
-    "select title, row_number() over (order by price desc) from documents order by price desc limit 4",
-    "select * from (select state, avg(price)::numeric(10, 2) a from documents group by state) x order by 1",
-    "insert into users (organization_id, email) values (1, 'u4@x') on conflict do nothing",
-    "insert into users (organization_id, email) values (1, 'u4@x')",
+OTHERS = [
     "insert into documents (id, organization_id, title) values (1, 1, 'taken by another')",
-    "insert into documents (id, organization_id, title) values (4, 1, 'taken')",
-    "insert into documents (organization_id, title, price) values (1, 'x', -1)",
-    "insert into invoices (organization_id, currency) values (1, 'XXX')",
     "insert into messages (conversation_id, body) values (md5('2')::uuid, 'of another organization')",
-    "insert into messages (organization_id, conversation_id, body) values (1, gen_random_uuid(), 'no parent')",
-    "update documents set id = 999999 where id = 4",
-    "update documents set organization_id = 2 where id = 4",
-    "insert into documents (organization_id, title) values (2, 'not mine')",
-    "delete from conversations where subject = 'c4'",
+    "select title from documents where id = 1",
+    "update documents set title = 'x' where id = 1",
+    "delete from conversations where id = md5('2')::uuid",
     "select count(*) from messages",
-    "select tags, data ->> 'n' from documents where data @> jsonb_build_object('n', 20)",
-    "select exists (select from documents where title like 'doc 1%'), (select min(id) from users)",
-    "truncate documents",
 ]
 
 
@@ -118,17 +95,16 @@ def outcome(connection, sql):
     return answer.codes or (answer.rows, answer.tags)
 
 
-def test_the_application_sees_no_difference(app, cluster):
-    """The same statements on an organization that has moved and on a copy of the database where it has not."""
+def test_others_are_as_far_away_as_before(app, cluster):
+    """For an organization that has moved as in a copy of the database where it has not; test_lokadb_parity.py has what it
+    does with its own rows."""
     other = App(cluster, app.name + "_same")
     try:
         app.add_database(1)
         app.move(1)
         with app.connect(tenant=1) as moved, other.connect(tenant=1) as unmoved:
-            for sql in STATEMENTS:
+            for sql in OTHERS:
                 assert outcome(moved, sql) == outcome(unmoved, sql), sql
-            for c in (moved, unmoved):
-                c.query("begin; savepoint a; insert into documents (organization_id, title) values (1, 'gone'); rollback to a; commit")
         assert [t[0][2] for t in app.content(1)] == [t[0][2] for t in other.content(1)]
         with app.connect(user="reader") as reader:
             assert outcome(reader, "delete from documents") == ["42501"]
