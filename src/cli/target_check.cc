@@ -6,9 +6,12 @@ namespace lokadb::cli {
 
 namespace {
 
+// The ICU locale had another name before PostgreSQL 17.
 constexpr char kLocale[] =
-    "SELECT pg_encoding_to_char(encoding), datlocprovider, datcollate, datctype, coalesce(daticulocale, ''), "
-    "coalesce(datcollversion, '') FROM pg_database WHERE datname = current_database()";
+    "SELECT pg_encoding_to_char(d.encoding), d.datlocprovider, d.datcollate, d.datctype, "
+    "coalesce(to_jsonb(d)->>'datlocale', "
+    "to_jsonb(d)->>'daticulocale', ''), coalesce(d.datcollversion, '') FROM pg_database d WHERE d.datname = "
+    "current_database()";
 
 }  // namespace
 

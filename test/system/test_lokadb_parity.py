@@ -11,6 +11,7 @@ lokadb_parity/*.sql has one statement in a line, without a semicolon. What may s
 The rest of a line with --! is how the row of doc/limits.md begins that says so. Lines with < are data for COPY.
 """
 
+import contextlib
 import pathlib
 import random
 
@@ -81,6 +82,22 @@ def test_the_corpus_is_large_and_every_deviation_is_documented():
     assert [s.place for s in everything if s.limit and not s.documented()] == []
 
 
+@contextlib.contextmanager
+def plain_database(cluster, name):
+    """The application's own, with the rows of organization 1."""
+    cluster.sql("create database " + name, "postgres")
+    cluster.sql(lokadb_app.SCHEMA.replace("{rows}", "400"), name)
+    cluster.sql("alter table messages add organization_id bigint not null default 1;"
+                "delete from conversations where organization_id <> 1", name)
+    for table in ("users", "documents", "invoices"):
+        cluster.sql("delete from %s where organization_id <> 1" % table, name)
+    try:
+        yield
+    finally:
+        cluster.admin.pop(name).drop()
+        cluster.sql("drop database %s with (force)" % name, "postgres")
+
+
 @pytest.fixture(scope="module")
 def databases(cluster_of_session):
     """The application's own, that of LokaDB with the organization at home, and where it has moved."""
@@ -88,16 +105,8 @@ def databases(cluster_of_session):
     home, moved = App(cluster, name + "_home"), App(cluster, name + "_moved")
     moved.add_database(1)
     moved.move(1)
-    plain = name + "_plain"
-    cluster.sql("create database " + plain, "postgres")
-    cluster.sql(lokadb_app.SCHEMA.replace("{rows}", "400"), plain)
-    cluster.sql("alter table messages add organization_id bigint not null default 1;"
-                "delete from conversations where organization_id <> 1", plain)
-    for table in ("users", "documents", "invoices"):
-        cluster.sql("delete from %s where organization_id <> 1" % table, plain)
-    yield [(cluster, plain), (cluster, home.name), (cluster, moved.name)]
-    cluster.admin.pop(plain).drop()
-    cluster.sql("drop database %s with (force)" % plain, "postgres")
+    with plain_database(cluster, name + "_plain"):
+        yield [(cluster, name + "_plain"), (cluster, home.name), (cluster, moved.name)]
     home.drop()
     moved.drop()
 

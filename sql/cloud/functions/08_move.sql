@@ -44,6 +44,8 @@ BEGIN
     FROM lokadb.tables x JOIN pg_catalog.pg_index i ON i.indrelid = x.local_part JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid GROUP BY c.relname HAVING count(*) > 1;
   RETURN QUERY SELECT DISTINCT format('%s of %s uses the %s, which the organization''s database does not have', u.what, u.tbl, pg_describe_object(u.classid, u.oid, 0))
     FROM lokadb.objects_used u WHERE u.extension IS NULL ORDER BY 1;
+  RETURN QUERY SELECT format('column %I of %s is generated and not stored, which postgres_fdw does not know: make it STORED, or drop it', a.attname, x.tbl)
+    FROM lokadb.tables x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.local_part WHERE a.attgenerated = 'v' AND NOT a.attisdropped;
   RETURN QUERY SELECT format('a column is of the type %s, which cannot be made in the organization''s database (%s)', y.name, y.definition)
     FROM lokadb.org_types() y WHERE y.definition !~ '^CREATE ' OR y.definition ~ ', (CANONICAL|SUBTYPE_DIFF) = [^, ]+\.';
 END $f$;
