@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/connection.h"
+#include "cli/installed.h"
 #include "cli/sql_files.h"
 
 namespace lokadb::cli {
@@ -75,6 +76,9 @@ void install_cloud(Connection& db, const Flags& flags) {
   refuse_newer(db, part);
   db.run("CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA public");
   install(db, part);
+  db.query(
+      "INSERT INTO lokadb.settings VALUES ('sql_version', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+      {sql_version()});
   std::string type = flags.get("tenant-type"), setting = flags.get("setting");
   if (!type.empty() || !setting.empty())
     db.query("SELECT lokadb.set_tenant_type(coalesce($1, lokadb.tenant_type()), $2)",

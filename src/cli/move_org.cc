@@ -145,8 +145,10 @@ Outcome move_out(const Request& request, Connection& cloud, const std::string& o
   Outcome outcome{"", description(org, "move", flags.has("dry-run"), place)};
   outcome.json.text("profile", profile);
   if (flags.has("dry-run")) {
-    outcome.sentence =
-        "dry run: organization " + org + " can be moved to " + place.name() + " (profile " + profile + ")";
+    Rows size = cloud.query("SELECT n, bytes, pg_size_pretty(bytes) FROM lokadb.move_size($1)", {org});
+    outcome.sentence = "dry run: organization " + org + " can be moved to " + place.name() + " (profile " + profile +
+                       "): " + size.get(0, 0) + " rows, which will take about " + size.get(0, 2) + " there";
+    outcome.json.raw("rows", size.get(0, 0)).raw("bytes", size.get(0, 1));
     add_cost(outcome, profile);
     return outcome;
   }

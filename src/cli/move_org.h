@@ -35,7 +35,6 @@ class Target {
  private:
   std::vector<std::string> problems();
   void add_object_problems(std::vector<std::string>& found);
-  void add_role_problems(std::vector<std::string>& found);
   void make_types();
   bool is_cloud() const;
   std::vector<std::string> tables() const;  // quoted, in schema public

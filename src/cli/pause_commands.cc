@@ -141,9 +141,7 @@ int org_profile(const Flags& flags) {
   in_transaction(db, [&] {
     if (login) db.query("SELECT lokadb.make_mapping($1, $2, $3)", {now.get(0, 1), login->user, login->password});
     if (drops && has_mapping) db.run("DROP USER MAPPING FOR PUBLIC SERVER " + db.quoted(now.get(0, 1)));
-    db.query("UPDATE lokadb.organizations SET profile = $2, generation = DEFAULT, changed_at = now() WHERE org = $1",
-             {org, profile});
-    db.query("SELECT pg_notify('lokadb', jsonb_build_object('org', $1::text, 'event', 'changed')::text)", {org});
+    db.query("SELECT lokadb.set_profile($1, $2)", {org, profile});
   });
   double paused = held.seconds_held();
   say(flags, "organization " + org + ": " + profile + " (was " + was + "), paused for " + seconds_text(paused),

@@ -32,17 +32,19 @@ std::vector<std::string> Target::problems() {
   Rows here = cloud_.query(kLocale), there = target_.query(kLocale);
   const char* what[] = {"encoding",       "locale provider", "collation",
                         "character type", "ICU locale",      "version of the collation"};
+  auto named = [](const std::string& value) { return value.empty() ? "none" : value; };
   for (int i = 0; i < here.columns(); ++i)
     if (here.get(0, i) != there.get(0, i))
-      found.push_back(std::string("its ") + what[i] + " is " + there.get(0, i) + ", the cloud's is " + here.get(0, i) +
-                      ": texts would sort or compare differently");
+      found.push_back(std::string("its ") + what[i] + " is " + named(there.get(0, i)) + ", the cloud's is " +
+                      named(here.get(0, i)) + ": texts would sort or compare differently");
   Rows cloud_side = cloud_.query("SELECT * FROM lokadb.move_problems($1)", {org_});
   for (int i = 0; i < cloud_side.size(); ++i) found.push_back(cloud_side.get(i, 0));
   Rows state = cloud_.query("SELECT server, database_id FROM lokadb.organizations WHERE org = $1", {org_});
   if (state.size() > 0 && !state.is_null(0, 0))
     found.push_back("the organization has a database of its own already: bring it home first (-back)");
   add_object_problems(found);
-  add_role_problems(found);
+  Rows wrong = target_.query(sql_file("organization/roles.sql"), {target_.text_array(roles())});
+  for (int i = 0; i < wrong.size(); ++i) found.push_back(wrong.get(i, 0));
   return found;
 }
 
@@ -60,22 +62,6 @@ void Target::add_object_problems(std::vector<std::string>& found) {
       found.push_back("its type " + types.get(i, 0) + " is another than the cloud's: " + there + " there, " +
                       types.get(i, 1) + " here; change or drop it there");
   }
-}
-
-void Target::add_role_problems(std::vector<std::string>& found) {
-  bool creates_roles =
-      target_.value("SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user") == "t";
-  for (const std::string& role : roles()) {
-    Rows r = target_.query(
-        "SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication FROM pg_roles WHERE rolname = $1", {role});
-    if (r.size() == 0 && !creates_roles)
-      found.push_back("there is no role " + role + ", and this role may not create it");
-    if (r.size() > 0 && r.get(0, 0) == "t")
-      found.push_back("role " + role +
-                      " there has more rights than it may have (superuser, BYPASSRLS, CREATEROLE or REPLICATION)");
-  }
-  if (target_.value("SELECT has_schema_privilege('public', 'CREATE')") != "t")
-    found.push_back("this role may not create tables in its schema public");
 }
 
 void Target::check_label() {

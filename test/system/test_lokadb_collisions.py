@@ -5,7 +5,7 @@ import subprocess
 
 import harness
 import pytest
-from lokadb_app import App
+from lokadb_app import App, lokadb
 
 MOOD = "create type mood as enum ('calm', 'busy')"
 
@@ -45,7 +45,8 @@ def refused(app, *sentences):
     """The move is refused for exactly that, by a dry run, too; nothing has changed on either side."""
     before, content = schema(app), app.content(1)
     for words in (["-dry-run"], []):
-        said = app.move(1, *words, status=1).splitlines()
+        said = app.move(1, *words, status=1)
+        said = said[said.index("lokadb: ") :].splitlines()  # libpq may have warned of the database before
         assert said[0].endswith("cannot be moved to %s at 127.0.0.1:%d, and nothing was changed:" % (app.databases[0], app.far.port))
         assert [line[4:] for line in said[1:]] == list(sentences)
     assert schema(app) == before and app.content(1) == content
@@ -205,3 +206,38 @@ def test_what_only_the_cloud_has(app):
     finally:
         app.sql("alter table documents drop column g, drop column c; alter table documents__local drop constraint fine;"
                 "drop index by_mine; drop function mine; drop collation nice")
+
+
+def test_roles_have_no_more_rights_than_they_may_have(app):
+    app.cluster.sql("create role strong login; create role club", "postgres")
+    lokadb("org-credentials", *app.secrets, "-org", 1, "-kind", "fdw", "-user", "strong", answer="x\n")
+    try:
+        for grant, revoke, sentence in (
+            ("alter role strong createdb bypassrls", "alter role strong nocreatedb nobypassrls",
+             "role strong there has more rights than it may have (BYPASSRLS, CREATEDB): take them away, or name another"),
+            ("alter role strong nologin", "alter role strong login", "role strong there may not log in: ALTER ROLE strong LOGIN"),
+            ("grant club to strong", "revoke club from strong", "role strong there is a member of club, whose rights it has: REVOKE that"),
+            ("grant create on schema public to strong", "revoke create on schema public from strong",
+             "role strong there may create objects in schema public: REVOKE CREATE ON SCHEMA public FROM PUBLIC, strong"),
+            ("grant create on database %s to strong" % app.databases[0], "revoke create on database %s from strong" % app.databases[0],
+             "role strong there may create schemas: REVOKE CREATE ON DATABASE %s FROM PUBLIC, strong" % app.databases[0]),
+        ):
+            there(app, grant)
+            refused(app, sentence)
+            there(app, revoke)
+    finally:
+        app.cluster.sql("drop role strong, club", "postgres")
+
+
+def test_default_privileges_there_give_nothing(app):
+    there(app, "alter default privileges grant all on tables to customers_fdw, customers_app; alter default privileges grant select on tables to public")
+    app.move(1)
+    given = there(app, "select pg_get_userbyid(x.grantee), string_agg(x.privilege_type, ' ' order by x.privilege_type) from pg_class c, aclexplode(c.relacl) x"
+                       " where c.oid = 'documents'::regclass and x.grantee <> c.relowner group by 1 order by 1").rows
+    assert given == [("customers_app", "DELETE INSERT SELECT UPDATE"), ("customers_fdw", "DELETE INSERT SELECT UPDATE")]
+    app.back(1)
+
+
+def test_another_version_of_the_collation(app):
+    app.far.sql("update pg_database set datcollversion = '1.0' where datname = '%s'" % app.databases[0], "postgres")
+    refused(app, "its version of the collation is 1.0, the cloud's is none: texts would sort or compare differently")

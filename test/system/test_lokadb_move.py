@@ -1,5 +1,6 @@
 """lokadb move-org there and back, whatever happens on the way."""
 
+import os
 import random
 import shutil
 import signal
@@ -184,6 +185,82 @@ def test_triggers_with_transition_tables_are_named_before_a_move(app):
     app.sql("create function noop() returns trigger language plpgsql as 'begin return null; end';"
             "create trigger seen after insert on documents referencing new table as fresh for each statement execute function noop()")
     assert "trigger seen of public.documents uses transition tables" in refusal(app, to=to)
+
+
+def test_a_return_waits_for_commits_under_way_there(app):
+    """SPEC P4a: a direct transaction whose cloud leg is gone holds no pause any more; its row comes home."""
+    app.add_database(1)
+    app.move(1)
+    name = app.databases[0]
+    with app.far.connect(user="customers_app", password="app-pw", database=name) as direct:
+        direct.query("begin; insert into documents (id, organization_id, title, state, at) values (80000, 1, 'late', 'calm', now())")
+        process = launch("move-org", "-db", app.db, "-org", 1, "-back")
+        try:
+            harness.eventually(lambda: app.far.backends("wait_event_type = 'Lock' and application_name = 'lokadb move-org'"), 20, "it waits")
+            direct.query("commit")
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 0, err
+        finally:
+            process.kill()
+        assert app.sql("select title from documents where id = 80000").rows == [("late",)]
+        assert direct.fails("insert into documents (id, organization_id, title, state, at) values (80001, 1, 'x', 'calm', now())")["C"] == "42501"
+
+
+def test_a_return_that_fails_lets_the_organization_write_again(app):
+    """A key of another organization, put there directly, has no place at home."""
+    app.add_database(1)
+    app.move(1)
+    name = app.databases[0]
+    app.far.sql("insert into documents (id, organization_id, title, state, at) values (1, 1, 'x', 'calm', now())", name)
+    said = app.back(1, status=1)
+    assert "documents_pkey" in said and said.endswith("; organization 1 is in its own database as before\n")
+    assert place(app, 1) == "away"
+    with app.far.connect(user="customers_app", password="app-pw", database=name) as direct:
+        direct.query("update documents set title = 'still mine' where id = 4; delete from documents where id = 1")
+    with app.connect(tenant=1) as c:
+        assert c.value("select title from documents where id = 4") == "still mine"
+        c.query("insert into documents (organization_id, title) values (1, 'still writable')")
+    app.back(1)
+    assert place(app, 1) == "home"
+
+
+def test_a_move_shows_its_progress_on_a_terminal_and_tells_who_listens(app):
+    to = app.add_database(1)
+    ours, theirs = os.openpty()
+    with app.cluster.connect(user="writer", database=app.name) as listener:
+        listener.query("listen lokadb")
+        process = launch("move-org", "-db", app.db, "-org", 1, "-to", to, *app.secrets, stderr=theirs)
+        os.close(theirs)
+        try:
+            process.communicate(timeout=60)
+            assert process.returncode == 0
+            seen = os.read(ours, 65536).decode()
+        finally:
+            process.kill()
+            os.close(ours)
+        assert sorted(seen.split("\r\n")) == ["", *sorted("copied public." + t for t in TABLES)]
+        said = [m.body[4:].split(b"\0")[1] for m in listener.ask(lokadb_app.wire.query("select 1")) if m.kind == "A"]
+        assert said[-1] == b'{"org": "1", "event": "changed"}' and b'{"org": "1", "event": "pausing"}' in said
+
+
+def test_long_names_that_begin_alike(cluster):
+    """54 bytes, the most that add-table takes, two of them the same but for the last letters."""
+    app = App(cluster, "long%d" % random.randrange(10**9), rows=40)
+    names = ["t" * 50 + end for end in ("aaaa", "aaab")] + ["ü" * 27]
+    try:
+        for name in names:
+            app.sql("create table %s (id bigserial primary key, organization_id bigint not null references organizations, v text);"
+                    "insert into %s (organization_id, v) select 1 + g %% 2, '%s' || g from generate_series(1, 6) g" % (name, name, name))
+            lokadb("add-table", "-db", app.db, "-table", name)
+        content = lambda: [app.sql("select v from %s where organization_id = 1 order by id" % name).rows for name in names]
+        before = content()
+        app.add_database(1)
+        app.move(1)
+        assert content() == before
+        app.back(1)
+        assert content() == before and len(before[0]) == 3
+    finally:
+        app.drop()
 
 
 def test_only_one_move_at_a_time(app):

@@ -2,7 +2,7 @@
 -- happen at once is one function here.
 
 -- Foreign server and schema of an organization's foreign tables.
-CREATE OR REPLACE FUNCTION lokadb.part_name(p_org text) RETURNS name LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION lokadb.part_name(p_org text) RETURNS name LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT (CASE WHEN p_org ~ '^[a-z0-9-]{1,40}$' THEN 'lokadb_o' || p_org ELSE 'lokadb_x' || md5(p_org) END)::name $$;
 
 -- The columns of a table that are copied: those that are not computed.
@@ -13,6 +13,24 @@ CREATE OR REPLACE FUNCTION lokadb.copy_columns(p_rel regclass) RETURNS text LANG
 -- Count and checksum of an organization's rows; the same query runs in both databases, under the same settings.
 CREATE OR REPLACE FUNCTION lokadb.checksum_query(p_rel regclass, p_from text, p_where text) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('SELECT count(*), coalesce(sum(hashtextextended(ROW(%s)::text, 0)::numeric), 0) FROM %s%s', lokadb.copy_columns(p_rel), p_from, p_where) $$;
+
+-- Who listens is the proxies.
+CREATE OR REPLACE FUNCTION lokadb.tell(p_org text, p_event text) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_notify('lokadb', jsonb_build_object('org', p_org, 'event', p_event)::text) $$;
+
+-- Another routing: from now on another generation, which is returned.
+CREATE OR REPLACE FUNCTION lokadb.set_profile(p_org text, p_profile text) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  v_moved boolean := p_profile <> 'local';
+  g bigint;
+BEGIN
+  UPDATE lokadb.organizations SET profile = p_profile, generation = DEFAULT, changed_at = now(),
+      step = CASE WHEN v_moved AND server IS NOT NULL THEN step END,  -- a return that was cut off remains one
+      server = CASE WHEN v_moved THEN lokadb.part_name(p_org) END, schema = CASE WHEN v_moved THEN schema END, connection = CASE WHEN v_moved THEN connection END
+    WHERE org = p_org RETURNING generation INTO g;
+  PERFORM lokadb.tell(p_org, 'changed');
+  RETURN g;
+END $f$;
 
 -- What stands in the way of a move, one sentence each.
 CREATE OR REPLACE FUNCTION lokadb.move_problems(p_org text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
@@ -50,6 +68,21 @@ BEGIN
     FROM lokadb.org_types() y WHERE y.definition !~ '^CREATE ' OR y.definition ~ ', (CANONICAL|SUBTYPE_DIFF) = [^, ]+\.';
 END $f$;
 
+-- How many rows will be copied, and about how much room they take there; how much there is cannot be asked by SQL.
+CREATE OR REPLACE FUNCTION lokadb.move_size(p_org text, OUT n bigint, OUT bytes bigint) LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  t lokadb.tables;
+  v_all bigint; v_own bigint;
+BEGIN
+  n := 0; bytes := 0;
+  FOR t IN SELECT * FROM lokadb.tables LOOP
+    EXECUTE format('SELECT count(*), count(*) FILTER (WHERE %1$I = lokadb.to_tenant($1)) FROM %2$s WHERE %1$I::text <> ALL (ARRAY(SELECT m.org FROM lokadb.moved m))', t.tenant_col, t.refs)
+      INTO v_all, v_own USING p_org;
+    n := n + v_own;
+    bytes := bytes + coalesce(pg_total_relation_size(t.local_part) * v_own / nullif(v_all, 0), 0);
+  END LOOP;
+END $f$;
+
 -- The move begins: from now on the journal knows it. A move that was cut off begins again.
 CREATE OR REPLACE FUNCTION lokadb.move_begin(p_org text, p_database_id text, p_connection text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
@@ -57,7 +90,7 @@ BEGIN
     VALUES (p_org, 'moving', lokadb.part_name(p_org), p_database_id, p_connection, 'copy')
     ON CONFLICT (org) DO UPDATE SET profile = 'moving', schema = excluded.schema, database_id = excluded.database_id, connection = excluded.connection,
       step = 'copy', generation = DEFAULT, changed_at = now();
-  PERFORM pg_notify('lokadb', jsonb_build_object('org', p_org, 'event', 'pausing')::text);
+  PERFORM lokadb.tell(p_org, 'pausing');
 END $f$;
 
 -- Foreign tables of the organization, not yet parts of anything.
@@ -108,7 +141,6 @@ DECLARE
   v_part regclass;
   v_where text;
   v_sum text;
-  g bigint;
 BEGIN
   PERFORM set_config('lock_timeout', '2s', true);
   FOR t IN SELECT * FROM lokadb.tables ORDER BY position DESC LOOP
@@ -128,9 +160,7 @@ BEGIN
     PERFORM lokadb.attach_triggers(t.tbl, v_part, true);
     PERFORM lokadb.copy_row_triggers(t.local_part, v_part);
   END LOOP;
-  UPDATE lokadb.organizations SET profile = p_profile, server = v, step = NULL, generation = DEFAULT, changed_at = now() WHERE org = p_org RETURNING generation INTO g;
-  PERFORM pg_notify('lokadb', jsonb_build_object('org', p_org, 'event', 'changed')::text);
-  RETURN g;
+  RETURN lokadb.set_profile(p_org, p_profile);
 END $f$;
 
 -- A move that did not come to its swap is taken back: the rows never left.
@@ -138,11 +168,11 @@ CREATE OR REPLACE FUNCTION lokadb.move_undo(p_org text) RETURNS void LANGUAGE pl
 BEGIN
   IF EXISTS (SELECT FROM lokadb.organizations WHERE org = p_org AND profile = 'moving') THEN
     PERFORM lokadb.drop_server(p_org);
-    UPDATE lokadb.organizations SET profile = 'local', server = NULL, schema = NULL, connection = NULL, step = NULL, generation = DEFAULT, changed_at = now() WHERE org = p_org;
+    PERFORM lokadb.set_profile(p_org, 'local');
   ELSE
     UPDATE lokadb.organizations SET step = NULL WHERE org = p_org;
+    PERFORM lokadb.tell(p_org, 'changed');
   END IF;
-  PERFORM pg_notify('lokadb', jsonb_build_object('org', p_org, 'event', 'changed')::text);
 END $f$;
 
 -- Where the rows of an organization that comes home are gathered before the swap.
@@ -186,9 +216,7 @@ BEGIN
     EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM %3$s', t.local_part, lokadb.copy_columns(t.local_part), lokadb.staging(p_org, t.tbl));
   END LOOP;
   PERFORM set_config('session_replication_role', 'origin', true);
-  UPDATE lokadb.organizations SET profile = 'local', server = NULL, schema = NULL, connection = NULL, step = NULL, generation = DEFAULT, changed_at = now()
-    WHERE org = p_org RETURNING generation INTO g;
-  PERFORM pg_notify('lokadb', jsonb_build_object('org', p_org, 'event', 'changed')::text);
+  g := lokadb.set_profile(p_org, 'local');
   PERFORM lokadb.drop_server(p_org);
   RETURN g;
 END $f$;

@@ -117,6 +117,9 @@ END $g$$x$;
     RETURN QUERY SELECT replace(pg_get_indexdef(i.indexrelid), format(' ON %s ', t.local_part), format(' ON %s ', v_rel))
       FROM pg_catalog.pg_index i WHERE i.indrelid = t.local_part AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.indexrelid AND k.conrelid = t.local_part AND k.contype IN ('p', 'u', 'x'));
     RETURN NEXT format('CREATE TRIGGER lokadb_key_fixed BEFORE UPDATE ON %1$s FOR EACH ROW WHEN (OLD.%2$I IS DISTINCT FROM NEW.%2$I OR OLD.%3$I IS DISTINCT FROM NEW.%3$I) EXECUTE FUNCTION public.lokadb_key_fixed()', v_rel, t.key_col, t.tenant_col);
+    -- Default privileges may have given more.
+    RETURN NEXT format('REVOKE ALL ON %s FROM PUBLIC', v_rel);
+    RETURN QUERY SELECT format('REVOKE ALL ON %s FROM %I', v_rel, r) FROM unnest(p_roles) r;
     RETURN QUERY SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', v_rel, r) FROM unnest(p_roles) r;
     RETURN NEXT format('ANALYZE %s', v_rel);
   END LOOP;
