@@ -17,6 +17,7 @@ packages=(
   postgresql-15 postgresql-client-15 postgresql-contrib
   openssl procps
   python3 python3-asyncpg python3-django python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
+  python3-sqlalchemy
   ruby ruby-activerecord ruby-pg
 )
 

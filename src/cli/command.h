@@ -2,9 +2,11 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cli/flags.h"
+#include "cli/json.h"
 
 namespace lokadb::cli {
 
@@ -22,5 +24,8 @@ extern const Command kInit, kAddTable, kRemoveTable, kTables, kOrgs, kMoveOrg, k
 inline constexpr FlagSpec kDbFlag{"db", "CLOUD", "connection string or URI of the cloud database", true};
 inline constexpr FlagSpec kJsonFlag{"json", "", "answer in JSON, for programs"};
 inline constexpr FlagSpec kDryRunFlag{"dry-run", "", "say what would be done, and do nothing"};
+
+// What a subcommand has to say, as a line for people or as a JSON object.
+void say(const Flags& flags, const std::string& sentence, const JsonObject& json);
 
 }  // namespace lokadb::cli

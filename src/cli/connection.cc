@@ -30,7 +30,10 @@ void Connection::fail(const PGresult* result, const std::string& doing) const {
   std::string text = message != nullptr ? message : without_newline(PQerrorMessage(connection_.get()));
   if (const char* detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL)) text += std::string(" (") + detail + ")";
   // Refusals of ours say all there is to say.
-  if (state == nullptr || std::string_view(state) != "LK002") text += doing.empty() ? "" : " [" + doing + "]";
+  if (state != nullptr && std::string_view(state) == "53100")
+    text = "the disk of " + database() + " at " + host() + ":" + port() + " is full (" + text + ")";
+  else if (state == nullptr || std::string_view(state) != "LK002")
+    text += doing.empty() ? "" : " [" + doing + "]";
   throw Failure{text, kRefused, state != nullptr ? state : "08006"};
 }
 

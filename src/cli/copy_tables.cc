@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "cli/json.h"
+
 namespace lokadb::cli {
 
 namespace {
@@ -78,6 +80,7 @@ std::string Copier::verify(Connection& cloud, const std::vector<Table>& tables, 
   there.run(kSameText);
   cloud.run(kSameText);
   std::string sums = "{}";
+  std::vector<std::string> counted;
   rows_ = 0;
   for (const Table& t : tables) {
     std::string query = here.value("SELECT lokadb.checksum_query($1::regclass, '%', '')", {t.local});
@@ -89,7 +92,14 @@ std::string Copier::verify(Connection& cloud, const std::vector<Table>& tables, 
                     " here (count, checksum)"};
     rows_ += std::atoll(one.c_str() + 1);
     sums = here.value("SELECT $1::jsonb || jsonb_build_object($2::text, $3::text)", {sums, t.name, one});
+    std::size_t comma = one.find(',');  // (count,checksum)
+    counted.push_back(JsonObject()
+                          .text("table", t.name)
+                          .raw("rows", one.substr(1, comma - 1))
+                          .text("checksum", one.substr(comma + 1, one.size() - comma - 2))
+                          .str());
   }
+  tables_json_ = json_array(counted, [](const std::string& object) { return object; });
   return sums;
 }
 

@@ -17,7 +17,9 @@ class Copier {
   // organization paused. after_copy makes keys and indexes in the organization's database.
   std::string to_organization(Connection& cloud, const std::function<void()>& after_copy);
   std::string to_cloud(Connection& cloud);
+  // Of what was verified.
   std::string rows() const { return std::to_string(rows_); }
+  std::string tables_json() const { return tables_json_; }  // [{"table", "rows", "checksum"}]
 
  private:
   struct Table {
@@ -35,6 +37,7 @@ class Copier {
   std::string cloud_, target_, org_;
   int jobs_;
   long long rows_ = 0;
+  std::string tables_json_ = "[]";
 };
 
 }  // namespace lokadb::cli

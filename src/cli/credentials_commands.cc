@@ -13,11 +13,14 @@ namespace lokadb::cli {
 
 namespace {
 
-constexpr FlagSpec kKeygenFlags[] = {{"key", "FILE", "the key file to make; it must not be there yet", true}};
+constexpr FlagSpec kKeygenFlags[] = {{"key", "FILE", "the key file to make; it must not be there yet", true},
+                                     kJsonFlag};
 
 int keygen(const Flags& flags) {
   make_key_file(flags.get("key"));
-  std::printf("%s: made; whoever has it and the control plane can read all passwords\n", flags.get("key").c_str());
+  const std::string file = flags.get("key");
+  say(flags, file + ": made; whoever has it and the control plane can read all passwords",
+      JsonObject().text("key", file));
   return 0;
 }
 
@@ -110,7 +113,8 @@ int run(const Flags& flags) {
     std::string new_key = read_key_file(flags.get("rotate"));
     int count = 0;
     in_transaction(control, [&] { count = rotate(control, key, new_key); });
-    std::printf("%d credentials encrypted anew\n", count);
+    say(flags, std::to_string(count) + " credentials encrypted anew",
+        JsonObject().raw("rotated", std::to_string(count)));
     return 0;
   }
   std::string org = flags.get("org"), kind = flags.get("kind");
@@ -118,13 +122,17 @@ int run(const Flags& flags) {
   if (!flags.has("user")) {
     if (!flags.has("verify")) throw Failure{"-user is missing", kUsage};
     verify(flags.get("verify"), load_login(control, key, org, kind));
-    std::printf("the %s credentials of organization %s work\n", kind.c_str(), org.c_str());
+    say(flags, "the " + kind + " credentials of organization " + org + " work",
+        JsonObject().text("org", org).text("kind", kind).flag("stored", false).flag("verified", true));
     return 0;
   }
   Login login{flags.get("user"), read_password(flags)};
   if (flags.has("verify")) verify(flags.get("verify"), login);
   store_login(control, key, org, kind, login);
-  std::printf("stored the %s credentials of organization %s: role %s\n", kind.c_str(), org.c_str(), login.user.c_str());
+  JsonObject json;
+  json.text("org", org).text("kind", kind).flag("stored", true).flag("verified", flags.has("verify"));
+  say(flags, "stored the " + kind + " credentials of organization " + org + ": role " + login.user,
+      json.text("user", login.user));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lokadb::cli {
 
@@ -12,7 +13,8 @@ inline constexpr int kUsage = 2;    // called wrongly
 struct Failure {
   std::string text;
   int status = kRefused;
-  std::string state{};  // SQLSTATE, if a server said it
+  std::string state{};                  // SQLSTATE, if a server said it
+  std::vector<std::string> problems{};  // one sentence each, if there are several; the text has them, too
 };
 
 }  // namespace lokadb::cli

@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
-#include <cstdlib>
+#include <cctype>
+#include <charconv>
 
 #include "cli/failure.h"
 
@@ -15,6 +16,14 @@ const FlagSpec* find(std::span<const FlagSpec> specs, std::string_view name) {
 }
 
 bool is_repeatable(const FlagSpec& spec) { return spec.value.ends_with("…"); }
+
+constexpr double kLongest = 366.0 * 24 * 3600;
+
+// 0: there is no such unit.
+double unit_seconds(std::string_view unit) {
+  if (unit.empty() || unit == "s") return 1;
+  return unit == "ms" ? 0.001 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+}
 
 }  // namespace
 
@@ -60,14 +69,30 @@ std::vector<std::string> Flags::all(std::string_view name) const {
 
 double Flags::seconds(std::string_view name, double fallback) const {
   if (!has(name)) return fallback;
-  std::string text = get(name);
-  char* end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  std::string_view unit = end;
-  double factor = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 0.001 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (end == text.c_str() || factor == 0 || !(value >= 0))
-    throw Failure{"-" + std::string(name) + ": not a duration: " + text, kUsage};
+  const std::string text = get(name);
+  double value = 0;
+  // Neither sign, exponent, "inf" nor "nan": what follows the digits is the unit.
+  auto [unit, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  bool is_number = error == std::errc() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+  double factor = is_number ? unit_seconds(unit) : 0;
+  if (factor == 0 || value * factor > kLongest)
+    throw Failure{
+        "-" + std::string(name) + " needs a duration of at most a year, as 90, 500ms, 5m or 1h, not '" + text + "'",
+        kUsage};
   return value * factor;
+}
+
+long Flags::number(std::string_view name, long fallback, long least, long most) const {
+  if (!has(name)) return fallback;
+  const std::string text = get(name);
+  const char* last = text.data() + text.size();
+  long value = 0;
+  auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc() || end != last || value < least || value > most)
+    throw Failure{"-" + std::string(name) + " needs a whole number from " + std::to_string(least) + " to " +
+                      std::to_string(most) + ", not '" + text + "'",
+                  kUsage};
+  return value;
 }
 
 }  // namespace lokadb::cli

@@ -26,8 +26,9 @@ class Flags {
   // The value, or the fallback.
   std::string get(std::string_view name, std::string_view fallback = {}) const;
   std::vector<std::string> all(std::string_view name) const;
-  // Seconds: 90, 90s, 5m, 1h, 500ms. Throws Failure with kUsage.
+  // Seconds: 90, 90s, 1.5m, 1h, 500ms; a year at most. Throws Failure with kUsage, as number() does.
   double seconds(std::string_view name, double fallback) const;
+  long number(std::string_view name, long fallback, long least, long most) const;
   // Arguments that are no flags, and everything after "--".
   const std::vector<std::string>& rest() const { return rest_; }
 

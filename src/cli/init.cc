@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/connection.h"
+#include "cli/installed.h"
 #include "cli/sql_files.h"
 
 namespace lokadb::cli {
@@ -75,6 +76,9 @@ void install_cloud(Connection& db, const Flags& flags) {
   refuse_newer(db, part);
   db.run("CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA public");
   install(db, part);
+  db.query(
+      "INSERT INTO lokadb.settings VALUES ('sql_version', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+      {sql_version()});
   std::string type = flags.get("tenant-type"), setting = flags.get("setting");
   if (!type.empty() || !setting.empty())
     db.query("SELECT lokadb.set_tenant_type(coalesce($1, lokadb.tenant_type()), $2)",
@@ -93,10 +97,11 @@ constexpr FlagSpec kFlags[] = {
      "type of tenant columns: bigint (int, too), uuid or text; else that of the first table added"},
     {"setting", "NAME", "setting that names the organization (lokadb.tenant)"},
     {"control-user", "ROLE", "role of the proxy's own connection, which may read the routing catalog; '': none"},
+    kJsonFlag,
 };
 
-void install_control_plane(const std::string& conninfo) {
-  Connection db(conninfo, "lokadb init");
+void install_control_plane(const Flags& flags) {
+  Connection db(flags.get("control-plane"), "lokadb init");
   in_transaction(db, [&] {
     begin_install(db);
     if (!db.value("SELECT to_regclass('lokadb.organizations')").empty())
@@ -104,20 +109,22 @@ void install_control_plane(const std::string& conninfo) {
     refuse_newer(db, "control/");
     install(db, "control/");
   });
-  std::printf("the control plane is up to date in database %s\n", db.database().c_str());
+  say(flags, "the control plane is up to date in database " + db.database(),
+      JsonObject().text("database", db.database()).text("schema", "control plane"));
 }
 
 int run(const Flags& flags) {
-  if (flags.has("control-plane")) install_control_plane(flags.get("control-plane"));
+  if (flags.has("control-plane")) install_control_plane(flags);
   if (flags.has("control-plane") && !flags.has("db")) return 0;
   if (!flags.has("db")) throw Failure{"-db or -control-plane is missing", kUsage};
   Connection db(flags.get("db"), "lokadb init");
   if (db.version() < 150000) throw Failure{"the cloud must be PostgreSQL 15 or newer"};
   in_transaction(db, [&] { install_cloud(db, flags); });
-  std::printf("schema lokadb is up to date in database %s\n", db.database().c_str());
-  std::string grants = missing_grants(db);
+  std::string sentence = "schema lokadb is up to date in database " + db.database(), grants = missing_grants(db);
   if (!grants.empty())
-    std::printf("before an organization can move, a superuser must run in this database: %s\n", grants.c_str());
+    sentence += "\nbefore an organization can move, a superuser must run in this database: " + grants;
+  say(flags, sentence,
+      JsonObject().text("database", db.database()).text("schema", "cloud").text_or_null("missing_grants", grants));
   return 0;
 }
 

@@ -1,6 +1,17 @@
 #include "cli/installed.h"
 
+#include <cstdint>
+
+#include "cli/sql_files.h"
+
 namespace lokadb::cli {
+
+std::string sql_version() {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const SqlFile& file : sql_files())
+    for (char c : file.text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return std::to_string(hash);
+}
 
 void check_installed(Connection& cloud) {
   Rows rows = cloud.query(
@@ -11,6 +22,10 @@ void check_installed(Connection& cloud) {
   if (rows.get(0, 2) != "t")
     throw Failure{rows.get(0, 0) + " may not change tables of LokaDB: run this as " + rows.get(0, 1) +
                   ", who owns schema lokadb, or as a superuser"};
+  // The program and the functions it calls fit together or are not used.
+  if (cloud.value("SELECT value FROM lokadb.settings WHERE name = 'sql_version'") != sql_version())
+    throw Failure{"schema lokadb in database " + cloud.database() +
+                  " was made by another version of lokadb: run lokadb init of this version on it"};
 }
 
 }  // namespace lokadb::cli

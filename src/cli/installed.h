@@ -1,11 +1,14 @@
-// What subcommands ask of a cloud database before they change its tables.
+// Whether schema lokadb is there, of this program's version, and may be used.
 #pragma once
 
 #include "cli/connection.h"
 
 namespace lokadb::cli {
 
-// Throws Failure unless schema lokadb is there and belongs to whoever is connected.
+// What tells one version of the SQL in this program from another; init leaves it in the cloud.
+std::string sql_version();
+
+// Throws Failure: no schema, that of another version, or the role may not change it.
 void check_installed(Connection& cloud);
 
 }  // namespace lokadb::cli

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/connection.h"
+#include "cli/installed.h"
 
 namespace lokadb::cli {
 
@@ -28,6 +29,7 @@ void print_table(const Rows& rows) {
 
 int list(const Flags& flags, const std::string& sql) {
   Connection db(flags.get("db"), "lokadb");
+  check_installed(db);
   if (flags.has("json"))
     std::printf("%s\n", db.value("SELECT coalesce(jsonb_agg(to_jsonb(x)), '[]') FROM (" + sql + ") x").c_str());
   else
@@ -48,7 +50,8 @@ int tables(const Flags& flags) {
 
 int orgs(const Flags& flags) {
   return list(flags,
-              "SELECT o.org, o.profile, o.generation, o.database_id AS database, o.connection, o.step,"
+              "SELECT o.org, o.profile, o.generation, CASE WHEN o.profile <> 'local' THEN "
+              "o.database_id END AS database, o.connection, o.step,"
               " (SELECT string_agg(format('%s %s%s since %s', h.who, CASE WHEN h.mode = 'ExclusiveLock' THEN 'pauses' "
               "ELSE 'works' END, CASE WHEN h.granted THEN '' ELSE ' (waiting)' END, h.since::timestamptz(0)), '; ')"
               " FROM lokadb.holders(o.org) h) AS held_by FROM lokadb.organizations o ORDER BY o.org");

@@ -1,5 +1,6 @@
 // lokadb SUBCOMMAND [flags]: administers tables and organizations. Exit status: 0 done, 1 refused or found something,
 // 2 called wrongly.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -40,6 +41,23 @@ void help(const Command& command, std::FILE* out) {
   }
 }
 
+bool wants_json(const std::vector<std::string>& arguments) {
+  auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(arguments.begin(), end, "-json") != end || std::find(arguments.begin(), end, "--json") != end;
+}
+
+// For programs on standard output, and for people, whose log it may be, on standard error as ever.
+void report(const Failure& failure, bool json) {
+  if (json) {
+    JsonObject out;
+    out.text("error", failure.text).text_or_null("sqlstate", failure.state);
+    out.raw("problems", json_array(failure.problems, json_text));
+    std::printf("%s\n", out.str().c_str());
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "lokadb: %s\n", failure.text.c_str());
+}
+
 int run(const Command& command, const std::vector<std::string>& arguments) {
   for (const std::string& a : arguments) {
     if (a == "--") break;
@@ -51,8 +69,7 @@ int run(const Command& command, const std::vector<std::string>& arguments) {
       throw Failure{"too many arguments: " + flags.rest().front(), kUsage};
     return command.run(flags);
   } catch (const Failure& failure) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "lokadb: %s\n", failure.text.c_str());
+    report(failure, wants_json(arguments));
     if (failure.status == kUsage) help(command, stderr);
     return failure.status;
   }
@@ -72,6 +89,12 @@ int main(int argc, char** argv) {
 }
 
 }  // namespace
+
+void say(const Flags& flags, const std::string& sentence, const JsonObject& json) {
+  std::printf("%s\n", flags.has("json") ? json.str().c_str() : sentence.c_str());
+  std::fflush(stdout);
+}
+
 }  // namespace lokadb::cli
 
 int main(int argc, char** argv) { return lokadb::cli::main(argc, argv); }

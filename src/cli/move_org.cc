@@ -31,9 +31,33 @@ constexpr FlagSpec kFlags[] = {
     {"key", "FILE", "its key file"},
     {"proxy-config", "INI", "configuration of the proxy: if it has the direct role, the profile becomes fdw+direct"},
     {"profile", "P", "fdw, fdw+direct or direct"},
-    {"jobs", "N", "tables copied at a time (4)"},
+    {"jobs", "N", "tables copied at a time: 1 to 64 (4)"},
     {"timeout", "DURATION", "how long to wait for its open transactions (60s)"},
     kDryRunFlag,
+    kJsonFlag,
+};
+
+// What is asked for, looked at before anything is touched.
+struct Request {
+  explicit Request(const Flags& all)
+      : flags(all), jobs(static_cast<int>(all.number("jobs", 4, 1, 64))), timeout(all.seconds("timeout", 60)) {
+    if (all.has("to") + all.has("undo") == 0 && !all.has("back"))
+      throw Failure{"-to, -back or -undo is missing", kUsage};
+    if (all.has("undo") && (all.has("to") || all.has("back") || all.has("dry-run")))
+      throw Failure{"-undo stands alone: it takes no -to, -back or -dry-run", kUsage};
+    if (all.has("profile") && !all.has("to")) throw Failure{"-profile is for the way there, with -to", kUsage};
+    if (all.has("profile")) check_profile(all.get("profile"));
+  }
+  const Flags& flags;
+  int jobs;
+  double timeout;
+};
+
+// What is said at the end.
+struct Outcome {
+  std::string sentence;
+  JsonObject json;
+  std::vector<std::string> warnings{};
 };
 
 // Only one move of an organization at a time; the lock goes with the session.
@@ -57,15 +81,13 @@ void retry_swap(Connection& cloud, Swap&& swap) {
 
 // What comes after the swap cannot undo the move any more.
 template <class Work>
-void afterwards(const char* what, Work&& work) {
+void afterwards(Outcome& outcome, const char* what, Work&& work) {
   try {
     work();
   } catch (const Failure& failure) {
-    std::fprintf(stderr, "lokadb: that is done, but %s: %s\n", what, failure.text.c_str());
+    outcome.warnings.push_back(std::string(what) + ": " + failure.text);
   }
 }
-
-int jobs_of(const Flags& flags) { return std::max(1, std::atoi(flags.get("jobs", "4").c_str())); }
 
 // Without a password if the control plane has none.
 Login direct_login(const Flags& flags, const std::string& org) {
@@ -78,7 +100,6 @@ Login direct_login(const Flags& flags, const std::string& org) {
 
 std::string profile_for(const Flags& flags, const std::string& org) {
   std::string profile = flags.get("profile");
-  if (!profile.empty()) check_profile(profile);
   bool has_direct = flags.has("proxy-config") && has_direct_role(flags.get("proxy-config"), org);
   has_direct |= !direct_login(flags, org).password.empty();
   if (profile.empty()) return has_direct ? "fdw+direct" : "fdw";
@@ -88,75 +109,121 @@ std::string profile_for(const Flags& flags, const std::string& org) {
   return profile;
 }
 
-void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
-  if (!flags.has("to")) throw Failure{"-to is missing", kUsage};
+// SPEC P5: how often a statement by key waits for the organization's database, on a warm connection.
+constexpr char kCost[] =
+    "profile fdw: a read or an insert by key waits 5 times for the organization's database, an update or a delete 8 "
+    "times, a transaction of two reads 8 times; with fdw+direct once, twice and at most three times (it needs the "
+    "direct credentials: org-credentials -kind direct, or -proxy-config)";
+constexpr char kCostJson[] =
+    R"({"fdw":{"read":5,"insert":5,"update":8,"two_reads":8},"fdw+direct":{"read":1,"insert":2,"update":2,"two_reads":3}})";
+
+void add_cost(Outcome& outcome, const std::string& profile) {
+  if (profile != "fdw") return;
+  outcome.sentence += std::string("\n") + kCost;
+  outcome.json.raw("far_round_trips", kCostJson);
+}
+
+JsonObject description(const std::string& org, const char* action, bool dry, const Target& place) {
+  JsonObject json;
+  json.text("org", org).text("action", action).flag("dry_run", dry);
+  return json.text("database", place.name()).text("database_id", place.database_id());
+}
+
+// The end of what is said of rows that were copied.
+void add_copied(JsonObject& json, Connection& cloud, const std::string& org, const Copier& copier, double paused) {
+  json.raw("generation", cloud.value("SELECT generation FROM lokadb.organizations WHERE org = $1", {org}));
+  json.raw("rows", copier.rows()).raw("tables", copier.tables_json()).seconds("paused_seconds", paused);
+}
+
+Outcome move_out(const Request& request, Connection& cloud, const std::string& org) {
+  const Flags& flags = request.flags;
   Connection target(flags.get("to"), "lokadb move-org");
   Login login = stored_login(flags, org, "fdw");
   std::string profile = profile_for(flags, org);
   Target place(cloud, target, org, login, direct_login(flags, org));
   place.check();
+  Outcome outcome{"", description(org, "move", flags.has("dry-run"), place)};
+  outcome.json.text("profile", profile);
   if (flags.has("dry-run")) {
-    std::printf("dry run: organization %s can be moved to %s (profile %s)\n", org.c_str(), place.name().c_str(),
-                profile.c_str());
-    return;
+    Rows size = cloud.query("SELECT n, bytes, pg_size_pretty(bytes) FROM lokadb.move_size($1)", {org});
+    outcome.sentence = "dry run: organization " + org + " can be moved to " + place.name() + " (profile " + profile +
+                       "): " + size.get(0, 0) + " rows, which will take about " + size.get(0, 2) + " there";
+    outcome.json.raw("rows", size.get(0, 0)).raw("bytes", size.get(0, 1));
+    add_cost(outcome, profile);
+    return outcome;
   }
   place.clear_leftovers();
   cloud.query("SELECT lokadb.move_begin($1, $2, $3)", {org, place.database_id(), place.where()});
   try {
     place.make_tables();
-    Pause held(cloud, org, true, flags.seconds("timeout", 60));
-    Copier copier(flags.get("db"), flags.get("to"), org, jobs_of(flags));
+    Pause held(cloud, org, true, request.timeout);
+    Copier copier(flags.get("db"), flags.get("to"), org, request.jobs);
     std::string sums = copier.to_organization(cloud, [&] { place.make_constraints(); });
     in_transaction(cloud, [&] {
       cloud.query("SELECT lokadb.make_server($1, $2, $3, $4, $5, $6)",
                   {org, target.host(), target.port(), target.database(), login.user, login.password});
     });
     retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_out($1, $2, $3::jsonb)", {org, profile, sums}); });
-    std::printf("organization %s: %s rows moved to %s, profile %s, paused for %.2f s\n", org.c_str(),
-                copier.rows().c_str(), place.name().c_str(), profile.c_str(), held.seconds_held());
+    double paused = held.seconds_held();
+    outcome.sentence = "organization " + org + ": " + copier.rows() + " rows moved to " + place.name() + ", profile " +
+                       profile + ", paused for " + seconds_text(paused);
+    afterwards(outcome, "the report is not complete", [&] { add_copied(outcome.json, cloud, org, copier, paused); });
   } catch (const Failure& failure) {
     std::string after = undo_move(flags.get("db"), org, &place);
     throw Failure{failure.text + "; " + after, failure.status, failure.state};
   }
-  afterwards("the foreign tables could not be analyzed", [&] { analyze_parts(cloud, org); });
+  add_cost(outcome, profile);
+  afterwards(outcome, "the foreign tables could not be analyzed", [&] { analyze_parts(cloud, org); });
+  return outcome;
 }
 
-void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
+Outcome move_back(const Request& request, Connection& cloud, const std::string& org) {
+  const Flags& flags = request.flags;
   Rows where = cloud.query("SELECT connection, server FROM lokadb.organizations WHERE org = $1", {org});
   if (where.size() == 0 || where.is_null(0, 1)) throw Failure{"organization " + org + " is at home already"};
   std::string to = flags.get("to", where.get(0, 0));
   Connection target(to, "lokadb move-org");
   Target place(cloud, target, org, {}, {});
   place.check_label();
+  Outcome outcome{"", description(org, "return", flags.has("dry-run"), place)};
   if (flags.has("dry-run")) {
-    std::printf("dry run: organization %s can come home from %s\n", org.c_str(), place.name().c_str());
-    return;
+    outcome.sentence = "dry run: organization " + org + " can come home from " + place.name();
+    return outcome;
   }
-  Pause held(cloud, org, true, flags.seconds("timeout", 60));
+  Pause held(cloud, org, true, request.timeout);
   place.stop_writers();
   try {
     cloud.query("SELECT lokadb.make_staging($1)", {org});
-    Copier copier(flags.get("db"), to, org, jobs_of(flags));
+    Copier copier(flags.get("db"), to, org, request.jobs);
     std::string sums = copier.to_cloud(cloud);
     retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums}); });
-    std::printf("organization %s: %s rows came home from %s, paused for %.2f s\n", org.c_str(), copier.rows().c_str(),
-                place.name().c_str(), held.seconds_held());
+    double paused = held.seconds_held();
+    outcome.sentence = "organization " + org + ": " + copier.rows() + " rows came home from " + place.name() +
+                       ", paused for " + seconds_text(paused);
+    afterwards(outcome, "the report is not complete", [&] { add_copied(outcome.json, cloud, org, copier, paused); });
   } catch (const Failure& failure) {
     std::string after = undo_return(flags.get("db"), org, place);
     throw Failure{failure.text + "; " + after, failure.status, failure.state};
   }
-  afterwards("its label there could not be removed", [&] { place.remove_label(); });
+  afterwards(outcome, "its label there could not be removed", [&] { place.remove_label(); });
+  return outcome;
+}
+
+Outcome undo(const Request& request, const std::string& org) {
+  std::string said = undo_move(request.flags.get("db"), org, nullptr);
+  return {said, JsonObject().text("org", org).text("action", "undo").text("result", said)};
 }
 
 int run(const Flags& flags) {
+  const Request request(flags);
   Connection cloud(flags.get("db"), "lokadb move-org");
   std::string org = canonical_org(cloud, flags.get("org"));
   lock_move(cloud, org);
-  if (flags.has("undo")) {
-    std::printf("%s\n", undo_move(flags.get("db"), org, nullptr).c_str());
-    return 0;
-  }
-  flags.has("back") ? move_back(flags, cloud, org) : move_out(flags, cloud, org);
+  Outcome outcome = flags.has("undo")   ? undo(request, org)
+                    : flags.has("back") ? move_back(request, cloud, org)
+                                        : move_out(request, cloud, org);
+  for (const std::string& w : outcome.warnings) std::fprintf(stderr, "lokadb: that is done, but %s\n", w.c_str());
+  say(flags, outcome.sentence, outcome.json.raw("warnings", json_array(outcome.warnings, json_text)));
   return 0;
 }
 

@@ -34,10 +34,15 @@ class Target {
 
  private:
   std::vector<std::string> problems();
-  void add_table_problems(std::vector<std::string>& found);
+  void add_object_problems(std::vector<std::string>& found);
+  void make_types();
+  bool is_cloud() const;
   std::vector<std::string> tables() const;  // quoted, in schema public
   std::vector<std::string> roles() const;
   std::string label() const;
+  std::string comment(const std::string& table) const;
+  std::vector<std::string> leftover_comments() const;  // of tables that a move may drop and make anew
+  bool is_leftover(const std::string& table) const;
   Connection& cloud_;
   Connection& target_;
   std::string org_;

@@ -1,5 +1,6 @@
 #include "cli/pause.h"
 
+#include <cstdio>
 #include <thread>
 
 namespace lokadb::cli {
@@ -11,7 +12,7 @@ constexpr auto kRest = std::chrono::milliseconds(500);
 Pause::Pause(Connection& db, const std::string& org, bool with_moves, double timeout) : db_(db), org_(org) {
   using std::chrono::steady_clock;
   auto deadline = steady_clock::now() + std::chrono::duration<double>(timeout);
-  db_.query("SELECT pg_notify('lokadb', jsonb_build_object('org', $1::text, 'event', 'pausing')::text)", {org_});
+  db_.query("SELECT lokadb.tell($1, 'pausing')", {org_});
   while (!try_once(with_moves)) {
     if (steady_clock::now() >= deadline)
       throw Failure{"organization " + org_ + " could not be paused in time, nothing has changed; held by " + holders(),
@@ -52,6 +53,12 @@ std::string Pause::holders() const {
 
 double Pause::seconds_held() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f s", seconds);
+  return text;
 }
 
 }  // namespace lokadb::cli

@@ -28,4 +28,6 @@ class Pause {
   std::chrono::steady_clock::time_point since_;
 };
 
+std::string seconds_text(double seconds);  // "0.25 s"
+
 }  // namespace lokadb::cli

@@ -50,10 +50,12 @@ constexpr FlagSpec kPauseFlags[] = {
     {"org", "N", "the organization", true},
     {"for", "DURATION", "how long, as 90, 5m or 1h; else until a signal, or until COMMAND ends"},
     {"timeout", "DURATION", "how long to wait for its open transactions (60s)"},
+    kJsonFlag,
 };
 
 int pause(const Flags& flags) {
   double seconds = flags.seconds("for", 0), timeout = flags.seconds("timeout", 60);
+  if (flags.has("for") && seconds == 0) throw Failure{"-for needs a duration of more than 0", kUsage};
   Connection db(flags.get("db"), "lokadb pause");
   std::string org = canonical_org(db, flags.get("org"));
   struct sigaction action {};
@@ -62,12 +64,22 @@ int pause(const Flags& flags) {
   sigaction(SIGTERM, &action, nullptr);
   Pause held(db, org, false, timeout);
   std::fprintf(stderr, "organization %s is paused\n", org.c_str());
-  if (!flags.rest().empty()) return run_command(flags.rest());
-  hold(db, seconds);
-  return 0;
+  auto tell = [&](const char* event) {
+    JsonObject json;
+    json.text("org", org).text("event", event).seconds("paused_seconds", held.seconds_held());
+    if (flags.has("json")) say(flags, "", json);
+  };
+  tell("paused");
+  int status = 0;
+  if (!flags.rest().empty())
+    status = run_command(flags.rest());
+  else
+    hold(db, seconds);
+  tell("resumed");
+  return status;
 }
 
-constexpr FlagSpec kResumeFlags[] = {kDbFlag, {"org", "N", "the organization", true}};
+constexpr FlagSpec kResumeFlags[] = {kDbFlag, {"org", "N", "the organization", true}, kJsonFlag};
 
 int resume(const Flags& flags) {
   Connection db(flags.get("db"), "lokadb resume");
@@ -76,9 +88,11 @@ int resume(const Flags& flags) {
       "SELECT pid, who, since::timestamptz(0) FROM lokadb.holders($1) WHERE mode = 'ExclusiveLock' AND granted", {org});
   if (holders.size() == 0) throw Failure{"organization " + org + " is not paused"};
   for (int i = 0; i < holders.size(); ++i) {
-    std::printf("ending the pause held by %s, process %s\n", holders.get(i, 1).c_str(), holders.get(i, 0).c_str());
-    if (db.value("SELECT pg_terminate_backend($1::int, 5000)", {holders.get(i, 0)}) != "t")
-      throw Failure{"process " + holders.get(i, 0) + " did not end"};
+    const std::string pid = holders.get(i, 0), who = holders.get(i, 1);
+    say(flags, "ending the pause held by " + who + ", process " + pid,
+        JsonObject().text("org", org).text("held_by", who).raw("pid", pid).text("since", holders.get(i, 2)));
+    if (db.value("SELECT pg_terminate_backend($1::int, 5000)", {pid}) != "t")
+      throw Failure{"process " + pid + " did not end"};
   }
   return 0;
 }
@@ -91,9 +105,11 @@ constexpr FlagSpec kProfileFlags[] = {
     {"drop-fdw-credentials", "", "takes the cloud's own access to the organization away (profile direct)"},
     {"timeout", "DURATION", "how long to wait for its open transactions (60s)"},
     kDryRunFlag,
+    kJsonFlag,
 };
 
 int org_profile(const Flags& flags) {
+  double timeout = flags.seconds("timeout", 60);
   if (flags.rest().size() != 1) throw Failure{"one profile is needed: fdw, fdw+direct or direct", kUsage};
   std::string profile = flags.rest()[0];
   check_profile(profile);
@@ -114,21 +130,22 @@ int org_profile(const Flags& flags) {
     stored_login(flags, org, "direct");
     if (drops) stored_login(flags, org, "fdw");  // or there would be no way back
   }
+  const std::string was = now.get(0, 0);
+  JsonObject json;
+  json.text("org", org).flag("dry_run", flags.has("dry-run")).text("profile", profile).text("was", was);
   if (flags.has("dry-run")) {
-    std::printf("dry run: organization %s would go from %s to %s\n", org.c_str(), now.get(0, 0).c_str(),
-                profile.c_str());
+    say(flags, "dry run: organization " + org + " would go from " + was + " to " + profile, json);
     return 0;
   }
-  Pause held(db, org, false, flags.seconds("timeout", 60));
+  Pause held(db, org, false, timeout);
   in_transaction(db, [&] {
     if (login) db.query("SELECT lokadb.make_mapping($1, $2, $3)", {now.get(0, 1), login->user, login->password});
     if (drops && has_mapping) db.run("DROP USER MAPPING FOR PUBLIC SERVER " + db.quoted(now.get(0, 1)));
-    db.query("UPDATE lokadb.organizations SET profile = $2, generation = DEFAULT, changed_at = now() WHERE org = $1",
-             {org, profile});
-    db.query("SELECT pg_notify('lokadb', jsonb_build_object('org', $1::text, 'event', 'changed')::text)", {org});
+    db.query("SELECT lokadb.set_profile($1, $2)", {org, profile});
   });
-  std::printf("organization %s: %s (was %s), paused for %.2f s\n", org.c_str(), profile.c_str(), now.get(0, 0).c_str(),
-              held.seconds_held());
+  double paused = held.seconds_held();
+  say(flags, "organization " + org + ": " + profile + " (was " + was + "), paused for " + seconds_text(paused),
+      json.seconds("paused_seconds", paused));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/refs_repair.h"
 
 namespace lokadb::cli {
@@ -38,45 +39,24 @@ const char* name_of(Kind kind) {
   return kind == Kind::Missing ? "missing" : kind == Kind::Stale ? "stale" : "conflict";
 }
 
-std::string json_text(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    char escaped[8];
-    if (static_cast<unsigned char>(c) < 0x20) {
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      out += escaped;
-      continue;
-    }
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
-// One JSON array from a list.
-template <class List, class Write>
-std::string json_array(const List& list, Write&& write) {
-  std::string out = "[";
-  for (const auto& element : list) out += (out.size() > 1 ? "," : "") + write(element);
-  return out + "]";
-}
-
 std::string json_finding(const Finding& f) {
-  std::string out = "{\"org\":" + json_text(f.org) + ",\"table\":" + json_text(f.table) +
-                    ",\"key\":" + json_text(f.key) + ",\"kind\":\"" + name_of(f.kind) + "\"";
-  return out + (f.why.empty() ? "" : ",\"why\":" + json_text(f.why)) + "}";
+  JsonObject out;
+  out.text("org", f.org).text("table", f.table).text("key", f.key).text("kind", name_of(f.kind));
+  if (!f.why.empty()) out.text("why", f.why);
+  return out.str();
 }
 
 void print_json(const RefsRepair& run, bool dry) {
-  std::string found = json_array(run.repaired(), json_finding), left = json_array(run.left(), json_finding);
-  std::string failed = json_array(run.unsettled(), [](const Unsettled& u) {
-    return "{\"what\":" + json_text(u.what) + ",\"reason\":" + json_text(u.reason) + "}";
-  });
-  std::string sequences = json_array(run.sequences(), [](const SequenceMove& m) {
-    return "{\"sequence\":" + json_text(m.name) + ",\"from\":" + m.from + ",\"to\":" + m.to + "}";
-  });
-  std::printf("{\"%s\":%s,\"left\":%s,\"failed\":%s,\"%s\":%s}\n", dry ? "repairable" : "repaired", found.c_str(),
-              left.c_str(), failed.c_str(), dry ? "sequences_behind" : "sequences_moved", sequences.c_str());
+  JsonObject out;
+  out.raw(dry ? "repairable" : "repaired", json_array(run.repaired(), json_finding));
+  out.raw("left", json_array(run.left(), json_finding));
+  out.raw("failed", json_array(run.unsettled(), [](const Unsettled& u) {
+            return JsonObject().text("what", u.what).text("reason", u.reason).str();
+          }));
+  out.raw(dry ? "sequences_behind" : "sequences_moved", json_array(run.sequences(), [](const SequenceMove& m) {
+            return JsonObject().text("sequence", m.name).raw("from", m.from).raw("to", m.to).str();
+          }));
+  std::printf("%s\n", out.str().c_str());
 }
 
 // One line for the findings of one organization, table, kind and reason.

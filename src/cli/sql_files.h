@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace lokadb::cli {
@@ -11,5 +12,6 @@ struct SqlFile {
   std::string_view text;
 };
 std::span<const SqlFile> sql_files();
+std::string sql_file(std::string_view name);  // its text; the name must be that of one
 
 }  // namespace lokadb::cli

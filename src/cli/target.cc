@@ -1,4 +1,4 @@
-#include <set>
+#include <algorithm>
 
 #include "cli/move_org.h"
 
@@ -7,13 +7,11 @@ namespace lokadb::cli {
 namespace {
 
 // Which database of which cluster: unlike its name, the same from wherever it is asked.
-constexpr char kIdentity[] =
-    "SELECT (SELECT system_identifier FROM pg_control_system()) || '-' || (SELECT oid FROM pg_database WHERE datname = "
-    "current_database())";
-
-constexpr char kLocale[] =
-    "SELECT pg_encoding_to_char(encoding), datlocprovider, datcollate, datctype, coalesce(daticulocale, ''), "
-    "coalesce(datcollversion, '') FROM pg_database WHERE datname = current_database()";
+std::string identity(Connection& db) {
+  return db.value(
+      "SELECT (SELECT system_identifier FROM pg_control_system()) || '-' || (SELECT oid FROM pg_database WHERE datname "
+      "= current_database())");
+}
 
 }  // namespace
 
@@ -22,9 +20,30 @@ Target::Target(Connection& cloud, Connection& target, std::string org, Login fdw
       target_(target),
       org_(std::move(org)),
       logins_{std::move(fdw), std::move(direct)},
-      database_id_(target.value(kIdentity)) {}
+      database_id_(identity(target)) {}
+
+bool Target::is_cloud() const { return identity(cloud_) == database_id_; }
 
 std::string Target::label() const { return "lokadb: organization " + org_ + " database " + database_id_; }
+
+std::vector<std::string> Target::leftover_comments() const {
+  std::vector<std::string> comments{"lokadb: left by organization " + org_};
+  // The label of a move that came to no end, or of a return that could not remove it. Another cloud can have an
+  // organization of that name, and its rows there: only what this one has noted counts.
+  if (!cloud_.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND database_id = $2", {org_, database_id_})
+           .empty())
+    comments.insert(comments.begin(), label());
+  return comments;
+}
+
+std::string Target::comment(const std::string& table) const {
+  return target_.value("SELECT obj_description(to_regclass($1), 'pg_class')", {table});
+}
+
+bool Target::is_leftover(const std::string& table) const {
+  std::vector<std::string> comments = leftover_comments();
+  return std::find(comments.begin(), comments.end(), comment(table)) != comments.end();
+}
 
 std::string Target::where() const {
   return "host=" + target_.host() + " port=" + target_.port() + " dbname=" + target_.database() +
@@ -41,73 +60,10 @@ std::vector<std::string> Target::tables() const {
   return names;
 }
 
-void Target::check() {
-  std::vector<std::string> found = problems();
-  if (found.empty()) return;
-  std::string text = "organization " + org_ + " cannot be moved to " + name() + ", and nothing was changed:";
-  for (const std::string& p : found) text += "\n  - " + p;
-  throw Failure{text};
-}
-
-std::vector<std::string> Target::problems() {
-  std::vector<std::string> found;
-  if (cloud_.value(kIdentity) == database_id_) found.push_back("it is the cloud database itself: name another");
-  if (target_.version() / 10000 < cloud_.version() / 10000)
-    found.push_back("it is PostgreSQL " + std::to_string(target_.version() / 10000) + ", older than the cloud's " +
-                    std::to_string(cloud_.version() / 10000));
-  Rows here = cloud_.query(kLocale), there = target_.query(kLocale);
-  const char* what[] = {"encoding",       "locale provider", "collation",
-                        "character type", "ICU locale",      "version of the collation"};
-  for (int i = 0; i < here.columns(); ++i)
-    if (here.get(0, i) != there.get(0, i))
-      found.push_back(std::string("its ") + what[i] + " is " + there.get(0, i) + ", the cloud's is " + here.get(0, i) +
-                      ": texts would sort or compare differently");
-  Rows cloud_side = cloud_.query("SELECT * FROM lokadb.move_problems($1)", {org_});
-  for (int i = 0; i < cloud_side.size(); ++i) found.push_back(cloud_side.get(i, 0));
-  Rows state = cloud_.query("SELECT server, database_id FROM lokadb.organizations WHERE org = $1", {org_});
-  if (state.size() > 0 && !state.is_null(0, 0))
-    found.push_back("the organization has a database of its own already: bring it home first (-back)");
-  add_table_problems(found);
-  return found;
-}
-
-void Target::add_table_problems(std::vector<std::string>& found) {
-  for (const std::string& table : tables()) {
-    if (target_.value("SELECT to_regclass($1)", {table}).empty()) continue;
-    std::string comment = target_.value("SELECT obj_description(to_regclass($1), 'pg_class')", {table});
-    if (comment == label() || comment == "lokadb: left by organization " + org_) continue;  // ours, to be made anew
-    found.push_back(comment.starts_with("lokadb: organization")
-                        ? "its table " + table + " is labelled for another organization (" + comment + ")"
-                        : "it has a table " + table + " already: an empty database is needed");
-  }
-  bool creates_roles =
-      target_.value("SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user") == "t";
-  for (const std::string& role : roles()) {
-    Rows r = target_.query(
-        "SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication FROM pg_roles WHERE rolname = $1", {role});
-    if (r.size() == 0 && !creates_roles)
-      found.push_back("there is no role " + role + ", and this role may not create it");
-    if (r.size() > 0 && r.get(0, 0) == "t")
-      found.push_back("role " + role +
-                      " there has more rights than it may have (superuser, BYPASSRLS, CREATEROLE or REPLICATION)");
-  }
-  if (target_.value("SELECT has_schema_privilege('public', 'CREATE')") != "t")
-    found.push_back("this role may not create tables in its schema public");
-}
-
 std::vector<std::string> Target::roles() const {
   std::vector<std::string> names;
   for (const Login& login : logins_) names.push_back(login.user);
   return names;
-}
-
-void Target::check_label() {
-  for (const std::string& table : tables()) {
-    std::string comment = target_.value("SELECT obj_description(to_regclass($1), 'pg_class')", {table});
-    if (comment != label())
-      throw Failure{"table " + table + " in " + name() + " is not labelled as that of organization " + org_ + " (" +
-                    (comment.empty() ? "no label" : comment) + "): this is not its database"};
-  }
 }
 
 void Target::clear_leftovers() {
@@ -120,14 +76,13 @@ void Target::drop_tables() {
   in_transaction(target_, [&] {
     target_.run("SET LOCAL client_min_messages = warning");
     for (auto table = all.rbegin(); table != all.rend(); ++table) {
-      std::string comment = target_.value("SELECT obj_description(to_regclass($1), 'pg_class')", {*table});
-      if (comment == label() || comment == "lokadb: left by organization " + org_)
-        target_.run("DROP TABLE " + *table + " CASCADE");
+      if (is_leftover(*table)) target_.run("DROP TABLE " + *table + " CASCADE");
     }
   });
 }
 
 void Target::make_tables() {
+  Rows before = cloud_.query("SELECT * FROM lokadb.org_schemas_and_extensions()");
   Rows commands = cloud_.query("SELECT * FROM lokadb.org_tables($1, $2)", {org_, label()});
   in_transaction(target_, [&] {
     target_.run("SET LOCAL client_min_messages = warning");
@@ -136,23 +91,17 @@ void Target::make_tables() {
       std::string password = login.password.empty() ? "" : " PASSWORD " + target_.literal(login.password);
       target_.run("CREATE ROLE " + target_.quoted(login.user) + " LOGIN" + password);
     }
-    for (int i = 0; i < commands.size(); ++i) {
-      std::string c = commands.get(i, 0);
-      // Types stay when tables go, and may be there from a move before.
-      if (c.starts_with("CREATE TYPE") || c.starts_with("CREATE DOMAIN")) {
-        target_.run("SAVEPOINT t");
-        try {
-          target_.run(c);
-        } catch (const Failure& failure) {
-          if (failure.state != "42710") throw;
-          target_.run("ROLLBACK TO t");
-        }
-        target_.run("RELEASE t");
-      } else {
-        target_.run(c);
-      }
-    }
+    for (int i = 0; i < before.size(); ++i) target_.run(before.get(i, 0));
+    make_types();
+    for (int i = 0; i < commands.size(); ++i) target_.run(commands.get(i, 0));
   });
+}
+
+// Types stay when tables go: those that are there from a move before are the same, or check() had said so.
+void Target::make_types() {
+  Rows types = cloud_.query("SELECT name, definition FROM lokadb.org_types()");
+  for (int i = 0; i < types.size(); ++i)
+    if (target_.value("SELECT to_regtype($1)", {types.get(i, 0)}).empty()) target_.run(types.get(i, 1));
 }
 
 void Target::make_constraints() {

@@ -5,9 +5,10 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 
 import conftest
+import harness
+import lokadb_app
 import wire
 from harness import ROOT
 
@@ -41,6 +42,7 @@ class World:
     def __init__(self, cluster):
         self.cluster, self.number = cluster, next(numbers)
         self.folder, self.key = conftest.new_folder(), None
+        harness.give_to_service_user(self.folder)
         self.cloud, self.control = self.new_database("cloud"), self.new_database("control")
         self.org_database = {}
 
@@ -61,16 +63,10 @@ class World:
         return "host=127.0.0.1 port=%d dbname=%s user=postgres" % (self.cluster.port, database)
 
     def start(self, *words):
-        return subprocess.Popen([LOKADB, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return lokadb_app.launch(*words)
 
-    def run(self, *words, status=0, timeout=60):
-        process = self.start(*words)
-        try:
-            out, err = process.communicate(timeout=timeout)
-        finally:
-            process.kill()
-        assert process.returncode == status, "%s: status %s\n%s%s" % (words, process.returncode, out, err)
-        return out + err
+    def run(self, *words, **kw):
+        return lokadb_app.lokadb(*words, **kw)
 
     def refs(self, what, *words, status=0):
         return self.run("refs-" + what, "-db", self.dsn(self.cloud), *words, status=status)

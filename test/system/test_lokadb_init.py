@@ -64,3 +64,38 @@ def test_init_by_a_role_that_owns_nothing_is_refused_in_one_sentence(cloud, bare
     bare.sql("revoke create on database bare from public")
     done = bare.run("init", user="app")
     assert done.returncode == 1 and "may not create a schema: run this as the owner of database bare" in done.stderr
+
+
+def test_every_function_says_its_search_path(cloud):
+    """Or has its names resolved when it is made (RETURN, BEGIN ATOMIC)."""
+    cloud.sql(DOCUMENTS)
+    cloud.add("documents")
+    loose = cloud.rows(
+        "select oid::regprocedure from pg_proc where pronamespace = 'lokadb'::regnamespace and prosqlbody is null"
+        " and not coalesce(proconfig, '{}') && array['search_path=pg_catalog, pg_temp']"
+    )
+    assert loose == []
+
+
+def test_another_version_of_the_schema_is_refused_until_it_is_brought_up_to_date(cloud):
+    cloud.sql("update lokadb.settings set value = 'old' where name = 'sql_version'")
+    for words in (
+        ["tables"],
+        ["orgs"],
+        ["add-table", "-table", "t"],
+        ["remove-table", "-table", "t"],
+        ["pause", "-org", "1"],
+        ["resume", "-org", "1"],
+        ["org-profile", "-org", "1", "fdw"],
+        ["move-org", "-org", "1", "-back"],
+        ["refs-diff"],
+        ["refs-sync"],
+    ):
+        said = cloud.run(*words)
+        assert said.returncode == 1 and said.stdout == ""
+        assert said.stderr == (
+            "lokadb: schema lokadb in database %s was made by another version of lokadb: run lokadb init of this version on it\n"
+            % cloud.name
+        )
+    cloud.run("init", check=True)
+    assert cloud.run("orgs", check=True).stdout.startswith("org")

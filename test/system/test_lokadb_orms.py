@@ -27,12 +27,14 @@ def shop(cluster_of_session):
     django = ["/usr/bin/python3", "-B", str(ORM / "django_app.py")]
     cluster.sql("do $$ begin if to_regrole('shopper') is null then create role shopper login; end if; end $$", "postgres")
     run(django, "create")
+    said["inspected before"] = run(django, "inspect")
     cluster.sql("grant select, insert, update, delete on all tables in schema public to shopper;"
                 "grant usage on all sequences in schema public to shopper", name)
     db = "host=127.0.0.1 port=%d user=postgres dbname=%s" % (cluster.port, name)
     lokadb("init", "-db", db)
     for table in ("shop_document", "shop_comment"):
         lokadb("add-table", "-db", db, "-table", table)
+    said["inspected"] = run(django, "inspect")
     said["ruby"] = run(["ruby", str(ORM / "active_record.rb")])
     said["django"] = run(django, "work")
     said["migrate"] = run(django, "migrate")
@@ -76,6 +78,13 @@ def test_what_the_catalog_shows_to_django(shop):
     tables = ["shop_comment", "shop_comment__refs", "shop_document", "shop_document__refs"]
     assert shop["migrate"]["tables"] == str(tables)  # partitions are not listed
     assert shop["migrate"]["primary key in the catalog"] == "None"
+
+
+def test_inspectdb_writes_the_same_columns_without_their_keys(shop):
+    before, now = shop["inspected before"], shop["inspected"]
+    assert before.pop("id") == "models.BigAutoField(primary_key=True)"
+    assert before.pop("organization") == "models.ForeignKey('Organizations', models.DO_NOTHING)"
+    assert now == {**before, "id": "models.BigAutoField()", "organization_id": "models.BigIntegerField()"}
 
 
 RUBY = {

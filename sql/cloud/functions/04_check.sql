@@ -1,6 +1,6 @@
 -- Puts a table under LokaDB. Refusals are LK002 with one sentence that says what to do; nothing has changed then.
 
-CREATE OR REPLACE FUNCTION lokadb.refuse(p_text text) RETURNS void LANGUAGE plpgsql AS $f$
+CREATE OR REPLACE FUNCTION lokadb.refuse(p_text text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
   RAISE EXCEPTION '%', p_text USING ERRCODE = 'LK002';
 END $f$;

@@ -1,7 +1,7 @@
 -- How add-table turns an ordinary table into a root (partitioned by organization), its local part (the old table) and
 -- its refs. Everything here runs in the one transaction of add_table().
 
-CREATE OR REPLACE FUNCTION lokadb.name_of(p_rel regclass, OUT nsp name, OUT rel name) LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION lokadb.name_of(p_rel regclass, OUT nsp name, OUT rel name) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = p_rel $$;
 
 -- At most so many bytes, whole characters: names longer than 63 bytes would be cut to be the same.
@@ -166,7 +166,7 @@ BEGIN
   END LOOP;
 END $f$;
 
-CREATE OR REPLACE FUNCTION lokadb.action_text(p_del "char", p_upd "char", p_deferrable boolean, p_deferred boolean) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION lokadb.action_text(p_del "char", p_upd "char", p_deferrable boolean, p_deferred boolean) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(' ON DELETE ' || w.d, '') || coalesce(' ON UPDATE ' || w.u, '') || CASE WHEN p_deferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN p_deferred THEN ' INITIALLY DEFERRED' ELSE '' END
   FROM (SELECT (CASE p_del WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' END) AS d,
                (CASE p_upd WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' END) AS u) w $$;

@@ -2,7 +2,7 @@
 -- An identity or a default is not repeated there: the cloud computes it.
 
 -- A user-defined type and what it is made of, innermost first.
-CREATE OR REPLACE FUNCTION lokadb.types_used() RETURNS TABLE (oid oid, depth int) LANGUAGE sql STABLE SET search_path = '' AS $$
+CREATE OR REPLACE FUNCTION lokadb.types_used() RETURNS TABLE (oid oid, depth int) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH RECURSIVE used(t, depth) AS (
     SELECT DISTINCT a.atttypid, 1 FROM lokadb.tables x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.local_part AND a.attnum > 0 AND NOT a.attisdropped
     UNION
@@ -13,36 +13,78 @@ CREATE OR REPLACE FUNCTION lokadb.types_used() RETURNS TABLE (oid oid, depth int
     WHERE u.depth < 20)
   SELECT t, max(depth) FROM used WHERE t >= 16384 GROUP BY t $$;
 
-CREATE OR REPLACE FUNCTION lokadb.type_commands() RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
-DECLARE
-  r record;
+-- What makes a type ($1, its name), as one text that is the same in two databases if the types are. The query runs in both.
+CREATE OR REPLACE FUNCTION lokadb.type_definition_query() RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $f$ SELECT $q$
+  SELECT CASE
+    WHEN y.typtype = 'e' THEN format('CREATE TYPE %s AS ENUM (%s)', y.oid::regtype,
+      (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_catalog.pg_enum WHERE enumtypid = y.oid))
+    WHEN y.typtype = 'd' THEN format('CREATE DOMAIN %s AS %s%s%s%s%s', y.oid::regtype, format_type(y.typbasetype, y.typtypmod),
+      (SELECT ' COLLATE ' || y.typcollation::regcollation FROM pg_catalog.pg_type b WHERE b.oid = y.typbasetype AND b.typcollation <> y.typcollation),
+      ' DEFAULT ' || y.typdefault, CASE WHEN y.typnotnull THEN ' NOT NULL' END,
+      (SELECT string_agg(format(' CONSTRAINT %I %s', conname, pg_get_constraintdef(k.oid)), '' ORDER BY conname) FROM pg_catalog.pg_constraint k
+       WHERE k.contypid = y.oid AND k.contype = 'c'))
+    WHEN y.typtype = 'c' AND c.relkind = 'c' THEN format('CREATE TYPE %s AS (%s)', y.oid::regtype,
+      (SELECT string_agg(format('%I %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+         (SELECT ' COLLATE ' || a.attcollation::regcollation FROM pg_catalog.pg_type b WHERE b.oid = a.atttypid AND b.typcollation <> a.attcollation)), ', ' ORDER BY attnum)
+       FROM pg_catalog.pg_attribute a WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped))
+    WHEN y.typtype = 'r' THEN (SELECT format('CREATE TYPE %s AS RANGE (SUBTYPE = %s%s%s%s, MULTIRANGE_TYPE_NAME = %s)', y.oid::regtype, r.rngsubtype::regtype,
+        (SELECT ', COLLATION = ' || r.rngcollation::regcollation FROM pg_catalog.pg_type b WHERE b.oid = r.rngsubtype AND b.typcollation <> r.rngcollation),
+        ', CANONICAL = ' || nullif(r.rngcanonical, 0)::regproc, ', SUBTYPE_DIFF = ' || nullif(r.rngsubdiff, 0)::regproc, r.rngmultitypid::regtype)
+      FROM pg_catalog.pg_range r WHERE r.rngtypid = y.oid)
+    WHEN c.relkind IS NOT NULL THEN format('row type of %s', c.oid::regclass)
+    WHEN y.typtype = 'm' THEN format('multirange of %s', (SELECT r.rngtypid::regtype FROM pg_catalog.pg_range r WHERE r.rngmultitypid = y.oid))
+    ELSE format('base type %s', y.oid::regtype) END
+  FROM pg_catalog.pg_type y LEFT JOIN pg_catalog.pg_class c ON c.oid = y.typrelid WHERE y.oid = to_regtype($1)
+$q$ $f$;
+
+-- The types to be made there, innermost first: of no extension, and those that do not come with another (arrays, multiranges).
+CREATE OR REPLACE FUNCTION lokadb.org_types() RETURNS TABLE (name text, nsp name, definition text) LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
-  RETURN QUERY SELECT DISTINCT format('CREATE EXTENSION IF NOT EXISTS %I SCHEMA %s', e.extname, e.extnamespace::regnamespace) FROM lokadb.types_used() u
-    JOIN pg_catalog.pg_depend d ON d.objid = u.oid AND d.deptype = 'e' AND d.classid = 'pg_catalog.pg_type'::regclass JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid;
-  FOR r IN SELECT y.*, n.nspname FROM lokadb.types_used() u JOIN pg_catalog.pg_type y ON y.oid = u.oid JOIN pg_catalog.pg_namespace n ON n.oid = y.typnamespace
-           WHERE y.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = y.oid AND d.deptype = 'e') ORDER BY u.depth DESC, y.oid LOOP
-    IF r.nspname <> 'public' THEN RETURN NEXT format('CREATE SCHEMA IF NOT EXISTS %I', r.nspname); END IF;
-    IF r.typtype = 'e' THEN
-      RETURN NEXT format('CREATE TYPE %s AS ENUM (%s)', r.oid::regtype, (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_catalog.pg_enum WHERE enumtypid = r.oid));
-    ELSIF r.typtype = 'd' THEN
-      RETURN NEXT format('CREATE DOMAIN %s AS %s%s%s', r.oid::regtype, format_type(r.typbasetype, r.typtypmod), CASE WHEN r.typnotnull THEN ' NOT NULL' END,
-        (SELECT string_agg(format(' CONSTRAINT %I %s', conname, pg_get_constraintdef(k.oid)), '') FROM pg_catalog.pg_constraint k WHERE k.contypid = r.oid AND k.contype = 'c'));
-    ELSIF r.typtype = 'c' THEN
-      RETURN NEXT format('CREATE TYPE %s AS (%s)', r.oid::regtype, (SELECT string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
-        FROM pg_catalog.pg_attribute WHERE attrelid = r.typrelid AND attnum > 0 AND NOT attisdropped));
-    ELSIF r.typtype = 'r' THEN
-      RETURN NEXT format('CREATE TYPE %s AS RANGE (SUBTYPE = %s)', r.oid::regtype, (SELECT rngsubtype::regtype FROM pg_catalog.pg_range WHERE rngtypid = r.oid));
-    END IF;
+  FOR name, nsp IN SELECT y.oid::regtype::text, n.nspname FROM lokadb.types_used() u JOIN pg_catalog.pg_type y ON y.oid = u.oid JOIN pg_catalog.pg_namespace n ON n.oid = y.typnamespace
+           WHERE y.typcategory <> 'A' AND y.typtype <> 'm' AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = y.oid AND d.deptype = 'e') ORDER BY u.depth DESC, y.oid LOOP
+    EXECUTE lokadb.type_definition_query() INTO definition USING name;
+    RETURN NEXT;
   END LOOP;
 END $f$;
 
--- Before the rows come: types, tables with their checks, the tenant fixed to the one organization.
-CREATE OR REPLACE FUNCTION lokadb.org_tables(p_org text, p_label text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+-- What definitions of the tables take from outside pg_catalog, types aside.
+CREATE OR REPLACE VIEW lokadb.objects_used AS
+SELECT x.tbl, o.what, d.refclassid AS classid, d.refobjid AS oid, e.refobjid AS extension
+FROM lokadb.tables x CROSS JOIN LATERAL (
+  SELECT 'pg_catalog.pg_constraint'::regclass AS classid, k.oid, 0 AS col, format('constraint %I', k.conname) AS what FROM pg_catalog.pg_constraint k
+    WHERE k.conrelid = x.local_part AND k.contype IN ('c', 'p', 'u', 'x')
+  UNION ALL SELECT 'pg_catalog.pg_class'::regclass, i.indexrelid, 0, format('index %s', i.indexrelid::regclass) FROM pg_catalog.pg_index i WHERE i.indrelid = x.local_part
+  UNION ALL SELECT 'pg_catalog.pg_class'::regclass, x.local_part, a.attnum, format('column %I', a.attname) FROM pg_catalog.pg_attribute a WHERE a.attrelid = x.local_part AND a.attnum > 0
+  UNION ALL SELECT 'pg_catalog.pg_attrdef'::regclass, f.oid, 0, format('column %I', a.attname) FROM pg_catalog.pg_attrdef f
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.adrelid = x.local_part AND a.attgenerated <> '') o
+JOIN pg_catalog.pg_depend d ON d.classid = o.classid AND d.objid = o.oid AND (o.col = 0 OR d.objsubid = o.col) AND d.refobjid >= 16384
+  AND d.refclassid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass, 'pg_catalog.pg_opclass'::regclass, 'pg_catalog.pg_collation'::regclass)
+LEFT JOIN pg_catalog.pg_depend e ON e.classid = d.refclassid AND e.objid = d.refobjid AND e.deptype = 'e';
+
+CREATE OR REPLACE FUNCTION lokadb.org_extensions() RETURNS TABLE (name name, nsp text) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT e.extname, e.extnamespace::regnamespace::text FROM pg_catalog.pg_extension e
+  WHERE e.oid IN (SELECT u.extension FROM lokadb.objects_used u)
+     OR EXISTS (SELECT FROM lokadb.types_used() u JOIN pg_catalog.pg_depend d ON d.objid = u.oid AND d.deptype = 'e' AND d.classid = 'pg_catalog.pg_type'::regclass WHERE d.refobjid = e.oid)
+  ORDER BY e.extname $$;
+
+-- All that is to be made there and could be there already; for sql/organization/problems.sql.
+CREATE OR REPLACE FUNCTION lokadb.org_plan() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT jsonb_build_object(
+    'tables', (SELECT jsonb_agg(format('public.%I', n.rel)) FROM lokadb.tables t, lokadb.name_of(t.tbl) n),
+    'indexes', (SELECT jsonb_agg(format('public.%I', c.relname)) FROM lokadb.tables t JOIN pg_catalog.pg_index i ON i.indrelid = t.local_part JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid),
+    'schemas', (SELECT coalesce(jsonb_agg(DISTINCT x.nsp), '[]') FROM (SELECT quote_ident(nsp) FROM lokadb.org_types() UNION SELECT nsp FROM lokadb.org_extensions()) x(nsp)),
+    'extensions', (SELECT coalesce(jsonb_agg(to_jsonb(x)), '[]') FROM lokadb.org_extensions() x)) $$;
+
+CREATE OR REPLACE FUNCTION lokadb.org_schemas_and_extensions() RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT format('CREATE SCHEMA IF NOT EXISTS %s', s) FROM jsonb_array_elements_text(lokadb.org_plan() -> 'schemas') s WHERE s NOT IN ('public', 'pg_catalog')
+  UNION ALL SELECT format('CREATE EXTENSION IF NOT EXISTS %I SCHEMA %s', name, nsp) FROM lokadb.org_extensions() $$;
+
+-- Before the rows come: tables with their checks, the tenant fixed to the one organization.
+CREATE OR REPLACE FUNCTION lokadb.org_tables(p_org text, p_label text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   v_rel text;
 BEGIN
-  RETURN QUERY SELECT * FROM lokadb.type_commands();
   FOR t IN SELECT * FROM lokadb.tables ORDER BY position LOOP
     v_rel := format('public.%I', (SELECT rel FROM lokadb.name_of(t.tbl)));
     RETURN NEXT format('CREATE TABLE %s (%s)', v_rel, (
@@ -59,7 +101,7 @@ BEGIN
 END $f$;
 
 -- After them: keys, indexes, foreign keys, the trigger that fixes key and tenant, rights.
-CREATE OR REPLACE FUNCTION lokadb.org_constraints(p_roles text[]) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.org_constraints(p_roles text[]) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   v_rel text;
@@ -75,6 +117,9 @@ END $g$$x$;
     RETURN QUERY SELECT replace(pg_get_indexdef(i.indexrelid), format(' ON %s ', t.local_part), format(' ON %s ', v_rel))
       FROM pg_catalog.pg_index i WHERE i.indrelid = t.local_part AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.indexrelid AND k.conrelid = t.local_part AND k.contype IN ('p', 'u', 'x'));
     RETURN NEXT format('CREATE TRIGGER lokadb_key_fixed BEFORE UPDATE ON %1$s FOR EACH ROW WHEN (OLD.%2$I IS DISTINCT FROM NEW.%2$I OR OLD.%3$I IS DISTINCT FROM NEW.%3$I) EXECUTE FUNCTION public.lokadb_key_fixed()', v_rel, t.key_col, t.tenant_col);
+    -- Default privileges may have given more.
+    RETURN NEXT format('REVOKE ALL ON %s FROM PUBLIC', v_rel);
+    RETURN QUERY SELECT format('REVOKE ALL ON %s FROM %I', v_rel, r) FROM unnest(p_roles) r;
     RETURN QUERY SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', v_rel, r) FROM unnest(p_roles) r;
     RETURN NEXT format('ANALYZE %s', v_rel);
   END LOOP;

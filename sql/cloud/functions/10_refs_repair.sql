@@ -7,14 +7,14 @@ SELECT o.org, o.profile, o.generation, o.schema, o.database_id, o.connection, EX
 FROM lokadb.organizations o WHERE o.server IS NOT NULL;
 
 -- Texts are compared byte by byte, whatever collations the columns have.
-CREATE OR REPLACE FUNCTION lokadb.plain_column(p_col name, p_type text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION lokadb.plain_column(p_col name, p_type text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT quote_ident(p_col) || CASE p_type WHEN 'text' THEN '::text COLLATE "C"' ELSE '::' || p_type END $$;
 
 -- Rows without an entry ('missing') and entries without a row ('stale'). p_org null: of all organizations at home.
 -- p_keys: a relation with the keys of an organization that only the command line can reach. Transactions in flight show
 -- up here, too: these are candidates.
 CREATE OR REPLACE FUNCTION lokadb.refs_look(p_tbl regclass, p_org text DEFAULT NULL, p_keys text DEFAULT NULL) RETURNS TABLE (org text, key text, kind text)
-LANGUAGE plpgsql STABLE SET search_path = '' SET row_security = off AS $f$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET row_security = off AS $f$
 DECLARE
   t lokadb.tables;
   o lokadb.moved;
@@ -38,13 +38,13 @@ BEGIN
     'FROM (%s) r FULL JOIN (%s) x ON r.k = x.k AND r.o = x.o WHERE r.k IS NULL OR x.k IS NULL ORDER BY 1, 2', v_refs, v_rows);
 END $f$;
 
-CREATE OR REPLACE FUNCTION lokadb.foreign_part(p_schema name, p_tbl regclass) RETURNS text LANGUAGE sql STABLE AS $$
+CREATE OR REPLACE FUNCTION lokadb.foreign_part(p_schema name, p_tbl regclass) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('%I.%I', p_schema, (SELECT rel FROM lokadb.name_of(p_tbl))) $$;
 
 -- The command that reads which of these keys the organization has rows of, in which organization. p_org null: any at
 -- home. p_here false: to be sent to the organization's database itself. p_hold: and locks them against deletion.
 CREATE OR REPLACE FUNCTION lokadb.refs_rows_query(p_tbl regclass, p_org text, p_keys text[], p_here boolean, p_hold boolean) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   o lokadb.moved;
@@ -60,7 +60,7 @@ END $f$;
 
 -- Entries of these keys, locked: whoever puts one of them again holds it, and is waited for.
 CREATE OR REPLACE FUNCTION lokadb.refs_hold(p_tbl regclass, p_org text, p_keys text[]) RETURNS SETOF text
-LANGUAGE plpgsql VOLATILE SET search_path = '' AS $f$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
 BEGIN
@@ -71,7 +71,7 @@ END $f$;
 
 -- Takes entries away that refs_hold() has locked. Returns those that a table of the cloud still refers to, and which.
 CREATE OR REPLACE FUNCTION lokadb.refs_remove(p_tbl regclass, p_org text, p_keys text[]) RETURNS TABLE (key text, why text)
-LANGUAGE plpgsql VOLATILE SET search_path = '' AS $f$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   v_delete text;
@@ -98,7 +98,7 @@ END $f$;
 -- Adds entries. Returns what was not added: keys with the organization that holds them, which is p_org itself if its
 -- own transaction came first.
 CREATE OR REPLACE FUNCTION lokadb.refs_add(p_tbl regclass, p_org text, p_keys text[]) RETURNS TABLE (key text, holder text)
-LANGUAGE plpgsql VOLATILE SET search_path = '' AS $f$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   v_added text[];
@@ -110,7 +110,7 @@ BEGIN
     t.refs, t.key_col, t.tenant_col, t.key_type) USING p_keys, v_added;
 END $f$;
 
-CREATE OR REPLACE FUNCTION lokadb.refs_count(p_tbl regclass, p_org text) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.refs_count(p_tbl regclass, p_org text) RETURNS bigint LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   n bigint;
 BEGIN
@@ -123,7 +123,7 @@ END $f$;
 -- Those that the key's default draws from and whose next value is not above all keys. Keys that were lost with a crash of
 -- the cloud, or given by hand, would come out of them again.
 CREATE OR REPLACE FUNCTION lokadb.sequences_behind(p_tbl regclass) RETURNS TABLE (seq text, last_value bigint, largest bigint, highest bigint)
-LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
   r record;
@@ -147,7 +147,7 @@ END $f$;
 
 -- Never backwards, whoever draws from it meanwhile: an ALTER that changes nothing locks it until the end of the
 -- transaction. Returns what the last value was; null: not behind any more.
-CREATE OR REPLACE FUNCTION lokadb.sequence_forward(p_tbl regclass, p_seq text) RETURNS bigint LANGUAGE plpgsql SET search_path = '' AS $f$
+CREATE OR REPLACE FUNCTION lokadb.sequence_forward(p_tbl regclass, p_seq text) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   r record;
 BEGIN

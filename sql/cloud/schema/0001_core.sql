@@ -8,7 +8,7 @@ CREATE TABLE lokadb.organizations (
   profile text NOT NULL CHECK (profile IN ('local', 'moving', 'fdw', 'fdw+direct', 'direct')),
   server name,        -- foreign server; null: at home
   schema name,        -- of its foreign tables
-  database_id text,   -- what the label in its database says
+  database_id text,   -- what the label in its database says; at home: said last
   connection text,    -- how the command line reaches it, without secrets
   step text,          -- of a move that is under way; null: none
   generation bigint NOT NULL DEFAULT nextval('lokadb.generation'),

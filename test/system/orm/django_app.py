@@ -1,5 +1,6 @@
 """Django's own work on a schema, in steps: python3 django_app.py PORT DATABASE STEP. Prints one line for each thing done."""
 
+import io
 import sys
 
 import django
@@ -22,6 +23,7 @@ settings.configure(
 )
 django.setup()
 
+from django.core.management import call_command  # noqa: E402
 from django.db import DatabaseError, connection, models, transaction  # noqa: E402
 from shop.models import Comment, Document, Organization  # noqa: E402
 
@@ -79,6 +81,16 @@ def step_work():
         sql = sql.replace(' "%s" ON' % table, ' "%s__local" AS "%s" ON' % (table, table))
         sql = sql.replace('FROM "%s"' % table, 'FROM "%s__local" AS "%s"' % (table, table))
     failing("group by key on the local part", lambda: len(list(Document.objects.raw(sql, parameters))))
+
+
+def step_inspect():
+    """The models that inspectdb would write."""
+    out = io.StringIO()
+    call_command("inspectdb", "shop_document", stdout=out)
+    for line in out.getvalue().splitlines():
+        if " = models." in line:
+            name, definition = line.strip().split(" = ", 1)
+            show(name, definition)
 
 
 def step_migrate():
