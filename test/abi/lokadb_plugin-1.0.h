@@ -8,8 +8,8 @@
  * Rules that hold for everything below:
  *
  * - Plain C. Every struct that grows begins with its size in bytes as the side knows it that fills it in; fields are
- *   only ever added at the end. A reader takes a field as absent (zero) where the size does not reach it. Adding
- *   raises the minor version, anything else the major version.
+ *   only ever added at the end, behind the padding too. A reader takes a field as absent (zero) where the size does not
+ *   reach it. Adding raises the minor version, anything else the major version.
  * - Strings are pointer and length, not ended by a zero byte, unless the comment says "static". A null pointer with
  *   size 0 is an empty string, too.
  * - What the host passes to a call is borrowed for that call. What the plugin passes to the host is copied before the

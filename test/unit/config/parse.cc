@@ -185,4 +185,42 @@ BOOST_AUTO_TEST_CASE(a_connection_string_of_ten_kilobytes_is_whole) {
   BOOST_TEST(parsed.config->databases.at("d").port == 1);
 }
 
+BOOST_AUTO_TEST_CASE(sections_of_plugins_are_kept_with_their_places) {
+  auto config = parse("[a]\nx = 1\n[pgbouncer]\nplugins = a, b\n[b]\n[a]\ny = two words ; all of it\nx = 3\n").config;
+  BOOST_REQUIRE(config.has_value());
+  BOOST_TEST(config->options.plugins.size() == 2u);
+  BOOST_REQUIRE(config->sections.size() == 2u);
+  const PluginSection& a = config->sections.at("a");
+  BOOST_TEST(a.place == "in configuration (x.ini:1)");
+  BOOST_REQUIRE(a.lines.size() == 3u);
+  BOOST_TEST(a.lines[1].key == "y");
+  BOOST_TEST(a.lines[1].value == "two words ; all of it");
+  BOOST_TEST(a.lines[1].place == "in configuration (x.ini:7)");
+  BOOST_TEST(a.find("x")->value == "3");
+  BOOST_TEST(a.find("z") == nullptr);
+  BOOST_TEST(config->sections.at("b").lines.empty());
+}
+
+BOOST_AUTO_TEST_CASE(without_plugins_a_section_of_one_is_unknown) {
+  std::string unknown = "invalid section \"a\" in configuration (x.ini:1)";
+  BOOST_TEST(parse("[a]\nx = 1\n[pgbouncer]\n").faults == unknown);
+  BOOST_TEST(parse("[a]\nx = 1\n[pgbouncer]\nplugins = b\n[pgbouncer]\n").faults == unknown);
+  // The first fault is still the first that is told.
+  BOOST_TEST(parse("[a]\nx = 1\n[pgbouncer]\nnope = 1\n").faults.starts_with(unknown + "\n"));
+  BOOST_TEST(parse("[a]\nx\n[pgbouncer]\nplugins = a").faults ==
+             unknown + "\nsyntax error in configuration (x.ini:2), stopping loading");
+}
+
+BOOST_AUTO_TEST_CASE(which_plugins_there_are_cannot_be_changed_by_a_reload) {
+  auto first = parse("[pgbouncer]\nplugins = a\n[a]\nx = 1\n").config;
+  BOOST_REQUIRE(first.has_value());
+  auto second = parse("[pgbouncer]\nplugins = b\n[a]\nx = 2\n[b]\n", &*first).config;
+  BOOST_REQUIRE(second.has_value());
+  BOOST_TEST(second->options.plugins.at(0) == "a");
+  BOOST_TEST(second->sections.at("a").find("x")->value == "2");
+  auto plain = parse("[pgbouncer]\n").config;
+  BOOST_TEST(parse("[pgbouncer]\nplugins = a\n[a]\n", &*plain).faults ==
+             "invalid section \"a\" in configuration (x.ini:3)");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -111,6 +111,19 @@ BOOST_AUTO_TEST_CASE(a_stale_gate_starts_the_decision_anew) {
   BOOST_TEST(batch.statements().size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(numbers_behind_a_split_go_up) {
+  Session s;
+  Batch batch(s.in(), {bound("select $1", {"k0"}), simple("a;b"), simple("c;d"), bound("select $1", {"k1"})});
+  BOOST_TEST(text_of(s.chain->begin(batch)) == "ask");
+  std::string texts;
+  for (const auto& statement : batch.statements()) texts += std::string(statement.text) + "|";
+  BOOST_TEST(texts == "select $1|a;|b|c;|d|select $1|");
+  BOOST_TEST(batch.steps().size() == 2u);
+  batch.start_anew();
+  BOOST_TEST(batch.statements().size() == 4u);
+  BOOST_TEST(batch.steps().empty());
+}
+
 BOOST_AUTO_TEST_CASE(feeds_are_asked_for_by_database) {
   Session s;
   auto wishes = s.chain->feeds("app");

@@ -1,0 +1,121 @@
+// lokadb_host: steps, their answers, and targets.
+#include <utility>
+
+#include "plugin/host_functions.h"
+
+namespace lokadb {
+
+std::uint32_t HostCalls::add_step(lokadb_batch* handle, const lokadb_step* given) {
+  return guarded<std::uint32_t>(UINT32_MAX, [&]() -> std::uint32_t {
+    Batch* batch = nullptr;
+    PluginCall* call = call_about("add_step", kDeciding, handle, batch);
+    lokadb_step step;
+    if (call == nullptr || !take(*call, "add_step", given, step)) return UINT32_MAX;
+    if (step.leg > LOKADB_LEG_DIRECT || step.moment > LOKADB_CHECK || batch->steps_.size() >= kMostSteps ||
+        (step.values == nullptr && step.value_count > 0) || step.value_count > UINT16_MAX) {
+      call->fault("added a step of an unknown leg or moment, without its values, or too many");
+      return UINT32_MAX;
+    }
+    BatchStep copy;
+    copy.plugin = batch->calling_plugin_;
+    copy.leg = step.leg;
+    copy.moment = step.moment;
+    std::size_t bytes = 0;
+    if (!take_sql(*call, step.sql, copy.sql) || !take_values(*call, step, copy.values, bytes) ||
+        !pay_for(*call, *batch, bytes + copy.sql.size()))
+      return UINT32_MAX;
+    batch->steps_.push_back(std::move(copy));
+    return static_cast<std::uint32_t>(batch->steps_.size() - 1);
+  });
+}
+
+bool HostCalls::take_sql(PluginCall& call, const lokadb_string& from, std::string& to) {
+  if (!take_text(call, "add_step", from, to)) return false;
+  if (!to.empty() && to.find('\0') == std::string::npos) return true;
+  call.fault("added a step without SQL, or with a zero byte in it");
+  return false;
+}
+
+bool HostCalls::take_values(PluginCall& call, const lokadb_step& step, std::vector<BatchStep::Value>& to,
+                            std::size_t& bytes) {
+  to.resize(step.value_count);
+  for (std::uint32_t i = 0; i < step.value_count; ++i) {
+    const lokadb_step_value& from = step.values[i];
+    to[i].is_null = from.is_null != 0;
+    to[i].is_binary = from.is_binary != 0;
+    to[i].type = from.type;
+    if (!take_text(call, "add_step", from.value, to[i].value)) return false;
+    bytes += to[i].value.size();
+  }
+  return true;
+}
+
+const BatchStep* HostCalls::run_step(const char* function, const lokadb_batch* handle, std::uint32_t index,
+                                     PluginCall*& call) {
+  Batch* batch = nullptr;
+  call = call_about(function, kLooking, handle, batch);
+  if (call == nullptr || !is_in_range(*call, function, "step", index, batch->steps_.size())) return nullptr;
+  const BatchStep& step = batch->steps_[index];
+  return step.is_done && !step.is_dropped ? &step : nullptr;
+}
+
+std::uint32_t HostCalls::step_rows(const lokadb_batch* handle, std::uint32_t index) {
+  PluginCall* call = nullptr;
+  const BatchStep* step = run_step("step_rows", handle, index, call);
+  return step != nullptr ? static_cast<std::uint32_t>(step->rows.size()) : UINT32_MAX;
+}
+
+int HostCalls::step_cell(const lokadb_batch* handle, std::uint32_t index, std::uint32_t row, std::uint32_t column,
+                         lokadb_cell* out) {
+  PluginCall* call = nullptr;
+  const BatchStep* step = run_step("step_cell", handle, index, call);
+  if (step == nullptr) {
+    if (call != nullptr) call->fault("asked for the answer to a step that has not been run");
+    return LOKADB_FAILED;
+  }
+  if (!is_in_range(*call, "step_cell", "row", row, step->rows.size()) ||
+      !is_in_range(*call, "step_cell", "column", column, step->rows[row].size()))
+    return LOKADB_FAILED;
+  if (out == nullptr) {
+    call->fault("called step_cell with a null pointer");
+    return LOKADB_FAILED;
+  }
+  const auto& [is_null, text] = step->rows[row][column];
+  *out = lokadb_cell{static_cast<std::uint8_t>(is_null), is_null ? lokadb_string{} : string_of(text)};
+  return LOKADB_OK;
+}
+
+std::uint32_t HostCalls::add_target(lokadb_batch* handle, const lokadb_target* given) {
+  return guarded<std::uint32_t>(UINT32_MAX, [&]() -> std::uint32_t {
+    Batch* batch = nullptr;
+    PluginCall* call = call_about("add_target", kDeciding, handle, batch);
+    lokadb_target target;
+    if (call == nullptr || !take(*call, "add_target", given, target)) return UINT32_MAX;
+    BatchTarget copy;
+    copy.port = target.port;
+    copy.generation = target.generation;
+    for (auto [from, to] : {std::pair(&target.name, &copy.name), std::pair(&target.host, &copy.host),
+                            std::pair(&target.database, &copy.database), std::pair(&target.user, &copy.user),
+                            std::pair(&target.password, &copy.password), std::pair(&target.greeting, &copy.greeting)})
+      if (!take_text(*call, "add_target", *from, *to)) return UINT32_MAX;
+    if (copy.name.empty() || copy.host.empty() || copy.database.empty() || copy.user.empty() || copy.port == 0 ||
+        copy.port > UINT16_MAX) {
+      call->fault("added a target without name, host, port, database or user");
+      return UINT32_MAX;
+    }
+    return number_of(*call, *batch, std::move(copy));
+  });
+}
+
+std::uint32_t HostCalls::number_of(PluginCall& call, Batch& batch, BatchTarget target) {
+  for (std::size_t i = 0; i < batch.targets_.size(); ++i)
+    if (batch.targets_[i] == target) return static_cast<std::uint32_t>(i);
+  if (batch.targets_.size() >= kMostTargets) {
+    call.fault("added too many targets");
+    return UINT32_MAX;
+  }
+  batch.targets_.push_back(std::move(target));
+  return static_cast<std::uint32_t>(batch.targets_.size() - 1);
+}
+
+}  // namespace lokadb
