@@ -17,7 +17,8 @@ namespace {
 
 const lokadb_host* host;
 
-constexpr char kFindRefs[] = "SELECT key, org FROM lokadb.find_refs($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text[])";
+constexpr char kFindRefs[] =
+    "SELECT key, org FROM lokadb.find_refs($1::pg_catalog.text::pg_catalog.regclass, $2::pg_catalog.text[])";
 constexpr std::size_t kDefaultCache = 64u << 20;  // bytes
 constexpr std::size_t kEntryCost = 160;           // of one entry beside its texts: list and map nodes, both strings
 constexpr std::uint32_t kTextType = 25;
@@ -218,7 +219,8 @@ int take_options(Refs& refs, const lokadb_section* section) {
   std::string_view text = view(host->option(section, lent(kName)));
   std::size_t bytes = 0;
   auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (fault != std::errc() || end != text.data() + text.size()) return fail("[refs] cache_size is not a number of bytes");
+  if (fault != std::errc() || end != text.data() + text.size())
+    return fail("[refs] cache_size is not a number of bytes");
   refs.cache.limit(bytes);
   return LOKADB_OK;
 }

@@ -15,7 +15,8 @@ std::size_t bytes_of(const std::string& key, const Text& text) {
   constexpr std::size_t kStatement = 4096, kRelation = 512;
   std::size_t bytes = 512 + 2 * key.size();
   for (const sql::Statement& s : text.parsed.statements)
-    bytes += kStatement + kRelation * (s.relations.size() + s.equalities.size() + s.columns.size() + s.functions.size());
+    bytes +=
+        kStatement + kRelation * (s.relations.size() + s.equalities.size() + s.columns.size() + s.functions.size());
   return bytes;
 }
 

@@ -33,8 +33,8 @@ class Analyses {
  public:
   void limit(std::size_t bytes);
   // Never null. `lifted` has the literals of the text afterwards.
-  TextPtr get(std::string_view text, bool has_standard_strings, const CatalogPtr& catalog, const std::string& search_path,
-              std::string_view role, sql::Lifted& lifted);
+  TextPtr get(std::string_view text, bool has_standard_strings, const CatalogPtr& catalog,
+              const std::string& search_path, std::string_view role, sql::Lifted& lifted);
 
  private:
   struct Entry {

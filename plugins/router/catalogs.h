@@ -17,7 +17,7 @@ using CatalogPtr = std::shared_ptr<const catalog::Catalog>;
 class Catalogs {
  public:
   struct Known {
-    CatalogPtr catalog;     // null: never seen
+    CatalogPtr catalog;    // null: never seen
     bool is_stale = true;  // the feed has been lost since
   };
   Known find(std::string_view database) const;

@@ -33,7 +33,9 @@ class FoundKeys final : public route::KeySource {
     }
     for (const auto& wanted : state.wanted) {
       auto it = answers.find(wanted.fact);
-      answers_.push_back(it == answers.end() ? Found{} : it->second.empty() ? Found{Answer::Nobody, {}} : Found{Answer::Found, it->second});
+      answers_.push_back(it == answers.end()  ? Found{}
+                         : it->second.empty() ? Found{Answer::Nobody, {}}
+                                              : Found{Answer::Found, it->second});
       is_complete = is_complete && it != answers.end();
     }
   }
@@ -133,7 +135,8 @@ class Decision {
     state_.is_read = true;
     state_.not_direct = why_not_direct();
     // Nothing hangs on whose rows they are.
-    if (state_.not_direct != Reason::None && !router_.options.rejects && !state_.known.catalog->has_direct_organizations())
+    if (state_.not_direct != Reason::None && !router_.options.rejects &&
+        !state_.known.catalog->has_direct_organizations())
       return LOKADB_OK;
     if (info_.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info_.client_encoding))) return LOKADB_OK;
     std::string path = search_path();
@@ -185,7 +188,8 @@ class Decision {
     std::vector<Verdict> verdicts;
     std::vector<route::Key> look_ups;
     for (const Piece& piece : state_.pieces) {
-      verdicts.push_back(route::decide(piece.analysis(), {piece.literals->view(), piece.parameters}, session_for(piece), keys));
+      verdicts.push_back(
+          route::decide(piece.analysis(), {piece.literals->view(), piece.parameters}, session_for(piece), keys));
       Verdict& v = verdicts.back();
       if (v.path == Path::Refuse) return refuse(piece, v);
       if (v.path == Path::LookUp) look_ups.insert(look_ups.end(), v.look_ups.begin(), v.look_ups.end());
@@ -216,12 +220,14 @@ class Decision {
 
   int settle(const std::vector<Verdict>& verdicts) {
     out_->kind = LOKADB_CLOUD;
-    if (verdicts.empty()) return because(state_.not_direct == Reason::None ? Reason::SessionCommand : state_.not_direct);
+    if (verdicts.empty())
+      return because(state_.not_direct == Reason::None ? Reason::SessionCommand : state_.not_direct);
     const Verdict& first = verdicts.front();
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const Verdict& v = verdicts[i];
       if (v.path != Path::Direct) return because(v.reason);
-      if (v.organization != first.organization || v.generation != first.generation) return because(Reason::SeveralOrganizations);
+      if (v.organization != first.organization || v.generation != first.generation)
+        return because(Reason::SeveralOrganizations);
       if (state_.pieces[i].analysis().has_user_types) return because(Reason::Type);
     }
     return go_direct(verdicts);
@@ -231,7 +237,8 @@ class Decision {
     const Verdict& first = verdicts.front();
     const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
     Login login = router_.options.logins.find(first.organization);
-    if (organization == nullptr || organization->host.empty() || !login.is_known()) return because(Reason::NoDirectLogin);
+    if (organization == nullptr || organization->host.empty() || !login.is_known())
+      return because(Reason::NoDirectLogin);
     for (std::size_t i = 0; i < verdicts.size(); ++i)
       if (add_gate(state_.pieces[i].analysis(), verdicts[i]) != LOKADB_OK) return LOKADB_FAILED;
     state_.organization = first.organization;
@@ -302,6 +309,8 @@ class Decision {
 
 }  // namespace
 
-int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict) { return Decision(router, batch, verdict).run(); }
+int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict) {
+  return Decision(router, batch, verdict).run();
+}
 
 }  // namespace lokadb::router

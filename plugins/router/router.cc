@@ -1,8 +1,8 @@
 // The plugin router: its entry, options and feed. See README.md.
+#include "router.h"
+
 #include <algorithm>
 #include <memory>
-
-#include "router.h"
 
 namespace lokadb::router {
 
@@ -46,7 +46,8 @@ int take_options(Options& out, const lokadb_section* section) {
     std::string_view word = list.substr(0, end);
     list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
     if (word.empty()) continue;
-    if (!is_fingerprint(word)) return fail("[router] allow: \"" + std::string(word) + "\" is no fingerprint (16 hexadecimal digits)");
+    if (!is_fingerprint(word))
+      return fail("[router] allow: \"" + std::string(word) + "\" is no fingerprint (16 hexadecimal digits)");
     out.allowed.emplace(word);
   }
   out.control_user = option(section, "control_user");
@@ -54,7 +55,8 @@ int take_options(Options& out, const lokadb_section* section) {
   constexpr std::string_view kLogins = "customers_app";
   lokadb_string name{}, value{};
   for (std::uint32_t i = 0; host->line(section, lent(kLogins), i, &name, &value) == LOKADB_OK; ++i)
-    if (std::string fault = out.logins.add(view(name), view(value)); !fault.empty()) return fail("[customers_app]: " + fault);
+    if (std::string fault = out.logins.add(view(name), view(value)); !fault.empty())
+      return fail("[customers_app]: " + fault);
   return LOKADB_OK;
 }
 

@@ -8,13 +8,31 @@ namespace {
 
 // Settings that change what a statement gives or how long it may take. Those of the first group follow a client from
 // server to server anyway; here they are what a server begins with.
-constexpr std::string_view kSettings[] = {
-    "TimeZone", "DateStyle", "IntervalStyle", "standard_conforming_strings",  //
-    "extra_float_digits", "bytea_output", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
-    "client_min_messages", "default_transaction_isolation", "default_transaction_read_only",
-    "default_transaction_deferrable", "array_nulls", "transform_null_equals", "xmloption", "xmlbinary",
-    "timezone_abbreviations", "default_text_search_config", "lc_monetary", "lc_numeric", "lc_time", "backslash_quote",
-    "escape_string_warning", "quote_all_identifiers"};
+constexpr std::string_view kSettings[] = {"TimeZone",
+                                          "DateStyle",
+                                          "IntervalStyle",
+                                          "standard_conforming_strings",  //
+                                          "extra_float_digits",
+                                          "bytea_output",
+                                          "statement_timeout",
+                                          "lock_timeout",
+                                          "idle_in_transaction_session_timeout",
+                                          "client_min_messages",
+                                          "default_transaction_isolation",
+                                          "default_transaction_read_only",
+                                          "default_transaction_deferrable",
+                                          "array_nulls",
+                                          "transform_null_equals",
+                                          "xmloption",
+                                          "xmlbinary",
+                                          "timezone_abbreviations",
+                                          "default_text_search_config",
+                                          "lc_monetary",
+                                          "lc_numeric",
+                                          "lc_time",
+                                          "backslash_quote",
+                                          "escape_string_warning",
+                                          "quote_all_identifiers"};
 constexpr std::string_view kSearchPath = "search_path";
 
 std::string literal(std::string_view text) {
@@ -82,8 +100,8 @@ std::string settings_query() {
   std::string names;
   for (std::string_view name : kSettings) names += "'" + std::string(name) + "',";
   // pg_settings has the value in force; a list such as search_path is as current_setting has it.
-  return "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" + names + "'" +
-         std::string(kSearchPath) + "')";
+  return "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" + names +
+         "'" + std::string(kSearchPath) + "')";
 }
 
 std::string Logins::add(std::string_view name, std::string_view value) {
@@ -118,7 +136,8 @@ Login Logins::find(std::string_view organization) const {
   return it != own_.end() ? it->second : all_;
 }
 
-std::string greeting(const catalog::Catalog& catalog, const catalog::Organization& organization, const Settings& settings) {
+std::string greeting(const catalog::Catalog& catalog, const catalog::Organization& organization,
+                     const Settings& settings) {
   std::string sql = "SET search_path = public;";
   for (const auto& [name, value] : settings)
     if (name != kSearchPath) sql += "SET " + identifier(name) + " = " + literal(value) + ";";
@@ -127,9 +146,10 @@ std::string greeting(const catalog::Catalog& catalog, const catalog::Organizatio
   sql += "WITH wanted(label) AS (VALUES (" + literal(label) + "))";
   sql += ", tables(name) AS (VALUES " + expected.tables + ")";
   sql += ", columns(tab, col, cloud, number, type) AS (VALUES " + expected.columns + ")";
-  sql += ", found AS (SELECT t.name, c.oid, c.relowner AS owner, pg_catalog.obj_description(c.oid, 'pg_class') AS label"
-         " FROM tables t LEFT JOIN pg_catalog.pg_class c ON c.relname = t.name AND c.relkind = 'r'"
-         " AND c.relnamespace = 'public'::pg_catalog.regnamespace) ";
+  sql +=
+      ", found AS (SELECT t.name, c.oid, c.relowner AS owner, pg_catalog.obj_description(c.oid, 'pg_class') AS label"
+      " FROM tables t LEFT JOIN pg_catalog.pg_class c ON c.relname = t.name AND c.relkind = 'r'"
+      " AND c.relnamespace = 'public'::pg_catalog.regnamespace) ";
   return sql.append(kFault);
 }
 

@@ -35,6 +35,7 @@ class Logins {
   std::map<std::string, Login, std::less<>> own_;
 };
 
-std::string greeting(const catalog::Catalog& catalog, const catalog::Organization& organization, const Settings& settings);
+std::string greeting(const catalog::Catalog& catalog, const catalog::Organization& organization,
+                     const Settings& settings);
 
 }  // namespace lokadb::router

@@ -2,13 +2,14 @@
 
 #include <libpq-fe.h>
 #include <poll.h>
-#include <csignal>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <stdexcept>
-#include <vector>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@ namespace lokadb {
 namespace {
 
 constexpr std::uint32_t kRetryPause = 1000;  // milliseconds
+constexpr std::int64_t kLongestWait = 200;   // milliseconds until the end of the feed is noticed
 
 struct Finish {
   void operator()(PGconn* c) const { PQfinish(c); }
@@ -41,7 +43,7 @@ std::string first_line(const char* text) {
 
 }  // namespace
 
-// Waits in poll() only, so that the end of the feed is never kept waiting.
+// Waits in poll() only, so that the end of the feed is not kept waiting.
 class Feed::Connection {
  public:
   Connection(const FeedSettings& settings, int wake_fd, const std::atomic<bool>& ends)
@@ -73,22 +75,23 @@ class Feed::Connection {
       if (status == PGRES_TUPLES_OK && PQntuples(result.get()) == 1 && PQnfields(result.get()) == 1)
         value.assign(PQgetvalue(result.get(), 0, 0), static_cast<std::size_t>(PQgetlength(result.get(), 0, 0)));
       else if (status != PGRES_COMMAND_OK)
-        throw Lost(status == PGRES_TUPLES_OK ? "not one row with one column" : first_line(PQresultErrorMessage(result.get())));
+        throw Lost(status == PGRES_TUPLES_OK ? "not one row with one column"
+                                             : first_line(PQresultErrorMessage(result.get())));
     }
   }
 
-  // True: there was a notification within the time.
-  bool wait_for_notification(std::uint32_t milliseconds) {
+  // Until there is a notification, the time is over, or somebody wakes the feed.
+  void wait_for_notification(std::uint32_t milliseconds) {
     std::int64_t limit = now_us() + milliseconds * std::int64_t{1000};
-    while (true) {
-      if (take_notifications()) return true;
-      if (!wait(POLLIN, limit)) return false;
+    while (!take_notifications()) {
+      if (!wait(POLLIN, limit, true)) return;
       if (PQconsumeInput(connection_.get()) != 1) fail();
     }
   }
 
   std::string quoted(const std::string& name) {
-    std::unique_ptr<char, void (*)(void*)> text(PQescapeIdentifier(connection_.get(), name.data(), name.size()), PQfreemem);
+    std::unique_ptr<char, void (*)(void*)> text(PQescapeIdentifier(connection_.get(), name.data(), name.size()),
+                                                PQfreemem);
     if (text == nullptr) fail();
     return text.get();
   }
@@ -114,14 +117,18 @@ class Feed::Connection {
     return any;
   }
 
-  // False: the time is over. Throws when the feed ends.
-  bool wait(short events, std::int64_t limit) {
+  // False: the time is over, or (may_be_woken) the feed was woken. Throws when the feed ends.
+  bool wait(short events, std::int64_t limit, bool may_be_woken = false) {
     while (true) {
       if (ends_) throw Lost("the proxy ends");
       std::int64_t left = limit - now_us();
       if (left <= 0) return false;
       pollfd fds[] = {{PQsocket(connection_.get()), events, 0}, {wake_fd_, POLLIN, 0}};
-      if (poll(fds, 2, static_cast<int>(left / 1000 + 1)) > 0 && fds[0].revents != 0) return true;
+      // One that was woken is not woken again before it looks who wants something: then it waits for the server alone.
+      nfds_t count = may_be_woken ? 2 : 1;
+      if (poll(fds, count, static_cast<int>(std::min<std::int64_t>(left / 1000 + 1, kLongestWait))) <= 0) continue;
+      if (fds[0].revents != 0) return true;
+      if (may_be_woken && fds[1].revents != 0) return false;
     }
   }
 
@@ -145,10 +152,25 @@ Feed::Feed(std::string name, FeedSettings settings, Told told)
 
 Feed::~Feed() {
   ends_ = true;
-  std::uint64_t one = 1;
-  [[maybe_unused]] auto n = write(wake_fd_, &one, sizeof one);
+  refresh([] {});
   thread_.join();
   ::close(wake_fd_);
+}
+
+void Feed::refresh(std::function<void()> then) {
+  {
+    std::lock_guard guard(mutex_);
+    waiters_.push_back(std::move(then));
+  }
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto n = write(wake_fd_, &one, sizeof one);
+}
+
+std::vector<std::function<void()>> Feed::take_waiters() {
+  std::uint64_t ignored = 0;
+  [[maybe_unused]] auto n = read(wake_fd_, &ignored, sizeof ignored);
+  std::lock_guard guard(mutex_);
+  return std::exchange(waiters_, {});
 }
 
 void Feed::run() {
@@ -159,15 +181,25 @@ void Feed::run() {
     } catch (const Lost& lost) {
       if (!ends_) tell_lost(lost.what());
     }
+    for (auto& then : take_waiters()) then();
     if (!ends_) pause(kRetryPause);
   }
+  for (auto& then : take_waiters()) then();
 }
 
 void Feed::follow(Connection& connection) {
   // LISTEN before the first look: nothing that changes in between is missed.
   if (!settings_.channel.empty()) connection.ask("LISTEN " + connection.quoted(settings_.channel));
   while (!ends_) {
-    std::string value = connection.ask(settings_.query);
+    auto waiters = take_waiters();  // before the question: who comes later is not served by this answer
+    std::string value;
+    try {
+      value = connection.ask(settings_.query);
+    } catch (...) {
+      std::lock_guard guard(mutex_);
+      waiters_.insert(waiters_.end(), waiters.begin(), waiters.end());
+      throw;
+    }
     if (!is_known_) log_line(LogLevel::Log, "%s: up to date", name_.c_str());
     if (!is_known_ || value != last_value_) {
       is_known_ = was_told_ = true;
@@ -175,6 +207,7 @@ void Feed::follow(Connection& connection) {
       last_fault_.clear();
       told_(last_value_, true);
     }
+    for (auto& then : waiters) then();
     connection.wait_for_notification(settings_.heartbeat_ms);
   }
 }
@@ -189,9 +222,9 @@ void Feed::tell_lost(const std::string& why) {
   told_({}, false);
 }
 
-bool Feed::pause(std::uint32_t milliseconds) {
+void Feed::pause(std::uint32_t milliseconds) {
   pollfd fd{wake_fd_, POLLIN, 0};
-  return poll(&fd, 1, static_cast<int>(milliseconds)) > 0;
+  poll(&fd, 1, static_cast<int>(milliseconds));
 }
 
 }  // namespace lokadb

@@ -8,9 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace lokadb {
 
@@ -35,20 +37,26 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
 
   const FeedSettings& settings() const { return settings_; }
+  // Asks at once, and then calls `then` (on the feed's thread); also if the connection is lost or cannot be made. Any
+  // thread.
+  void refresh(std::function<void()> then);
 
  private:
   class Connection;
   void run();
   void follow(Connection& connection);
   void tell_lost(const std::string& why);
-  bool pause(std::uint32_t milliseconds);
+  void pause(std::uint32_t milliseconds);
+  std::vector<std::function<void()>> take_waiters();
 
   const std::string name_;
   const FeedSettings settings_;
   const Told told_;
   std::atomic<bool> ends_{false};
   int wake_fd_ = -1;
-  bool is_known_ = false;  // told_ was last called with is_fresh
+  std::mutex mutex_;
+  std::vector<std::function<void()>> waiters_;  // guarded by mutex_
+  bool is_known_ = false;                       // told_ was last called with is_fresh
   bool was_told_ = false;
   std::string last_value_, last_fault_;
   std::thread thread_;

@@ -97,7 +97,7 @@ typedef struct lokadb_batch_info {
   lokadb_string role;         /* user of the client */
   lokadb_string client_encoding;
   uint8_t is_session_pooled; /* the client keeps its server: what it was set to is not all known */
-  uint32_t attempt;          /* how many times the batch has been decided already: an answer proved out of date (LK001) */
+  uint32_t attempt; /* how many times the batch has been decided already: an answer proved out of date (LK001) */
   lokadb_string target_fault; /* not empty: the target of the last verdict cannot be used, and why */
 } lokadb_batch_info;
 

@@ -291,6 +291,8 @@ void ClientSession::server_refused(const Error& error) {
   if (routing_ == nullptr || !routing_->server_refused(error)) close(error);
 }
 
+void ClientSession::feeds_are_fresh() { routing_->feeds_are_fresh(); }
+
 void ClientSession::tell_refusal() { routing_->tell_refusal(); }
 
 ServerConnection* ClientSession::cancelable_server() {

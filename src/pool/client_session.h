@@ -86,6 +86,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   // What auth_query asks for this session (in state UserAsked), and that all of its answer is there.
   UserLookup& lookup();
   void lookup_answered();
+  // What plugins know has been asked anew, for a batch of this session.
+  void feeds_are_fresh();
   // The error of a batch that plugins refused, in the place of a server's own.
   void tell_refusal();
   // The pool it asks for a server: its own, unless a batch is run elsewhere.

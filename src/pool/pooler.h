@@ -61,6 +61,8 @@ class Pooler {
   Worker& main_worker() { return *workers.front(); }
   ConsoleBackend* console = nullptr;
   PluginChain* plugins = nullptr;  // null: none are configured, and everything goes to the database asked for
+  // What plugins know of a database is asked anew; `then` is called on any thread.
+  std::function<void(const std::string& database, const std::function<void()>& then)> refresh_feeds;
   std::int64_t started_us;
 
   // --- [config]: changes only while the world is stopped

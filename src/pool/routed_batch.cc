@@ -70,11 +70,12 @@ void RoutedBatch::asked_steps_done(const LegQuery::Result& result) {
   if (is_abandoned_) return;
   if (result.error_code == kStaleRouting) {
     decide_anew();
-  } else if (!result.error_code.empty()) {
-    fail_with(result.error);
-  } else {
-    follow(routing_.chain().go_on(*batch_));
+    return;
   }
+  if (!result.error_code.empty())
+    fail_with(result.error);
+  else
+    follow(routing_.chain().go_on(*batch_));
   if (can_be_acted_on()) routing_.run_has_news();
 }
 
@@ -396,13 +397,28 @@ void RoutedBatch::decide_anew() {
   restore_names();
   if (++stale_gates_ > kMaxStaleGates) {
     fail(plain_error("40001", "the routing of the organization keeps changing; try again"));
-  } else {
-    batch_->context().attempt = static_cast<std::uint32_t>(stale_gates_);
-    batch_->start_anew();
-    held_.clear();
-    decide();
+    return routing_.run_has_news();
   }
-  routing_.run_has_news();
+  batch_->context().attempt = static_cast<std::uint32_t>(stale_gates_);
+  batch_->start_anew();
+  held_.clear();
+  phase_ = Phase::Refreshing;
+  Pooler& pooler = session_.pooler;
+  if (!pooler.refresh_feeds) return feeds_are_fresh();
+  {
+    std::lock_guard guard(pooler.lock);
+    ++session_.in_flight;
+  }
+  pooler.refresh_feeds(session_.database()->name, [session = &session_] {
+    session->worker.loop.post([session] {
+      if (session->arrived()) session->feeds_are_fresh();
+    });
+  });
+}
+
+void RoutedBatch::feeds_are_fresh() {
+  decide();
+  if (can_be_acted_on()) routing_.run_has_news();
 }
 
 void RoutedBatch::restore_names() {

@@ -45,6 +45,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void server_given(ServerConnection& server);
   void parameters_set(ServerConnection& server);
   bool server_refused(const Error& error);
+  void feeds_are_fresh();
   void abandon();
 
   // The organization's answer.
@@ -60,6 +61,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
     Decided,     // verdict_ is there
     CloudFirst,  // wants a server of the cloud, to have it before the organization's
     Running,     // has or wants a server of the organization
+    Refreshing,  // waits for what plugins know of the cloud to be asked anew
     Checking,    // has the whole answer, and has or wants a server of the cloud
     Over,
   };

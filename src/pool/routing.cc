@@ -234,6 +234,9 @@ void Routing::parameters_set(ServerConnection& server) {
   if (run_ != nullptr) run_->parameters_set(server);
 }
 bool Routing::server_refused(const Error& error) { return run_ != nullptr && run_->server_refused(error); }
+void Routing::feeds_are_fresh() {
+  if (run_ != nullptr) run_->feeds_are_fresh();
+}
 ServerConnection* Routing::cancelable_server() { return nullptr; }
 
 void Routing::session_ended() {

@@ -32,6 +32,7 @@ class Routing {
   void server_given(ServerConnection& server);
   void parameters_set(ServerConnection& server);
   bool server_refused(const Error& error);  // false: the session is to be closed with it
+  void feeds_are_fresh();
   void session_ended();
   ServerConnection* cancelable_server();
   void tell_refusal();

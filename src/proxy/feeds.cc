@@ -7,9 +7,10 @@ namespace lokadb {
 namespace {
 
 // Fixed settings, so that nothing of a role or database changes what the query means.
-constexpr char kSettings[] = "-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0"
-                             " -c default_transaction_isolation=read\\ committed -c client_min_messages=warning"
-                             " -c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on";
+constexpr char kSettings[] =
+    "-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0"
+    " -c default_transaction_isolation=read\\ committed -c client_min_messages=warning"
+    " -c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on";
 
 FeedSettings settings_of(const PluginChain::FeedWish& wish, const DatabaseConfig& database, const Options& o) {
   FeedSettings s;
@@ -60,6 +61,13 @@ void Feeds::follow(const Config& config) {
     };
     feeds_[key] = std::make_unique<Feed>("feed of " + chain_.name(plugin) + " from " + database, settings, told);
   }
+}
+
+void Feeds::refresh(const std::string& database, const std::function<void()>& then) {
+  // Called when the last copy is gone.
+  std::shared_ptr<void> last(nullptr, [then](void*) { then(); });
+  for (auto& [key, feed] : feeds_)
+    if (key.first == database) feed->refresh([last] {});
 }
 
 }  // namespace lokadb

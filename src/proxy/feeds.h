@@ -1,6 +1,7 @@
 // The feeds of all plugins from all databases of the configuration (plugin/feed.h).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +20,9 @@ class Feeds {
 
   // Starts, replaces and ends feeds so that they are what plugins and configuration ask for. Main thread.
   void follow(const Config& config);
+  // Lets the feeds of a database ask at once; calls `then` when all have an answer (on a thread of theirs, or at once).
+  // Any thread.
+  void refresh(const std::string& database, const std::function<void()>& then);
 
  private:
   PluginChain& chain_;

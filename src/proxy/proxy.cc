@@ -131,7 +131,12 @@ void Proxy::load_plugins() {
 
 void Proxy::follow_feeds() {
   if (plugins_ == nullptr) return;
-  if (feeds_ == nullptr) feeds_ = std::make_unique<Feeds>(*plugins_);
+  if (feeds_ == nullptr) {
+    feeds_ = std::make_unique<Feeds>(*plugins_);
+    pooler_.refresh_feeds = [this](const std::string& database, const std::function<void()>& then) {
+      feeds_->refresh(database, then);
+    };
+  }
   feeds_->follow(*pooler_.config);
 }
 
@@ -165,6 +170,7 @@ int Proxy::run(const std::vector<int>& passed_sockets) {
   tell_ready();
   pooler_.main_worker().loop.run();
   for (std::size_t i = 1; i < pooler_.workers.size(); ++i) pooler_.workers[i]->join();
+  feeds_.reset();  // their last messages to sessions come while there are sessions
   return 0;
 }
 

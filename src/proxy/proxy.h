@@ -8,9 +8,9 @@
 #include "admin/console.h"
 #include "net/listener.h"
 #include "plugin/chain.h"
-#include "proxy/feeds.h"
 #include "pool/pooler.h"
 #include "proxy/command_line.h"
+#include "proxy/feeds.h"
 #include "proxy/process.h"
 
 namespace lokadb {

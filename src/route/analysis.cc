@@ -18,8 +18,8 @@ using sql::StatementClass;
 // What kind a statement is may say all there is to say about its way.
 struct ClassRule {
   StatementClass kind;
-  Reason reason;    // None: it depends
-  Touch touch;      // if no relation says more
+  Reason reason;  // None: it depends
+  Touch touch;    // if no relation says more
 };
 constexpr ClassRule kClassRules[] = {
     {StatementClass::Select, Reason::None, Touch::Nothing},
@@ -45,7 +45,8 @@ constexpr ClassRule kClassRules[] = {
 };
 
 const ClassRule& rule_of(StatementClass kind) {
-  return *std::find_if(std::begin(kClassRules), std::end(kClassRules), [&](const ClassRule& r) { return r.kind == kind; });
+  return *std::find_if(std::begin(kClassRules), std::end(kClassRules),
+                       [&](const ClassRule& r) { return r.kind == kind; });
 }
 
 bool is_write(sql::Use use) {
@@ -101,11 +102,13 @@ class Analyst {
 
   Touch touch(const ClassRule& rule) const {
     if (names_.has_lokadb_table()) return Touch::LokadbTables;
-    if (!statement_.not_understood.empty() || names_.has_active_table() || rule.touch == Touch::Unknown) return Touch::Unknown;
+    if (!statement_.not_understood.empty() || names_.has_active_table() || rule.touch == Touch::Unknown)
+      return Touch::Unknown;
     for (const sql::FunctionCall& call : statement_.functions)
       if (!is_harmless(call)) return Touch::Unknown;
     for (const std::string& name : statement_.operators)
-      if (!is_safe_operator(name) || out_.catalog->operator_shadow(name) != catalog::Shadow::None) return Touch::Unknown;
+      if (!is_safe_operator(name) || out_.catalog->operator_shadow(name) != catalog::Shadow::None)
+        return Touch::Unknown;
     return names_.has_cloud_table() ? Touch::CloudTables : Touch::Nothing;
   }
 
@@ -119,7 +122,8 @@ class Analyst {
   Reason reason_without_tables() const {
     if (!statement_.not_understood.empty()) return Reason::NotUnderstood;
     for (const sql::FunctionCall& call : statement_.functions)
-      if (statement_.relations.empty() && (call.name == "set_config" || call.name == "current_setting")) return Reason::Settings;
+      if (statement_.relations.empty() && (call.name == "set_config" || call.name == "current_setting"))
+        return Reason::Settings;
     return Reason::NoLokadbTable;
   }
 

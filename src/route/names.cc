@@ -135,7 +135,8 @@ Names::Found Names::in_outputs(std::uint16_t number, const std::string& name, in
 // Then its columns are known after all.
 bool Names::has_only_stars_of_tables(const sql::Relation& r) const {
   for (const auto& output : r.outputs)
-    if (output.name == "*" && !(output.from && output.from->relation < tables_.size() && tables_[output.from->relation]))
+    if (output.name == "*" &&
+        !(output.from && output.from->relation < tables_.size() && tables_[output.from->relation]))
       return false;
   return r.outputs.size() == 1 && r.outputs.front().name == "*";
 }
@@ -143,7 +144,8 @@ bool Names::has_only_stars_of_tables(const sql::Relation& r) const {
 Names::Found Names::find(const sql::Column& column) const {
   if (column.name == "*") return {Kind::WholeRow, {}, {}};
   if (column.relation != sql::kNone) return in_relation(column.relation, column.name, 0);
-  for (std::uint16_t s = column.scope; s != sql::kNone && s < statement_.scopes.size(); s = statement_.scopes[s].parent) {
+  for (std::uint16_t s = column.scope; s != sql::kNone && s < statement_.scopes.size();
+       s = statement_.scopes[s].parent) {
     const sql::Scope& scope = statement_.scopes[s];
     std::vector<Found> hits;
     bool may_be_elsewhere = scope.has_unknown_columns;
@@ -151,7 +153,8 @@ Names::Found Names::find(const sql::Column& column) const {
       Found found = in_relation(r, column.name, 0);
       const sql::Relation& relation = statement_.relations[r];
       bool is_known = relation.kind != sql::Relation::Kind::Named || (tables_[r] && !relation.has_column_aliases);
-      // What is not known may or may not have the name; with a hit elsewhere it has not, or the server says "ambiguous".
+      // What is not known may or may not have the name; with a hit elsewhere it has not, or the server says
+      // "ambiguous".
       if (!is_known || (found.kind == Kind::Other && !has_output(relation, column.name)))
         may_be_elsewhere = true;
       else if (found.kind != Kind::Nothing)

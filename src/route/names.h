@@ -33,13 +33,13 @@ class Names {
   struct Found {
     enum class Kind : std::uint8_t {
       Column,
-      Several,    // more than one relation has it (USING, or the server's error)
-      Other,      // an expression, or a column of something that is not under LokaDB
+      Several,  // more than one relation has it (USING, or the server's error)
+      Other,    // an expression, or a column of something that is not under LokaDB
       WholeRow,
       System,
       Nothing,
     } kind = Kind::Nothing;
-    Place place;                // Kind::Column
+    Place place;                 // Kind::Column
     std::vector<Place> several;  // Kind::Several
   };
   Found find(const sql::Column& column) const;

@@ -53,7 +53,8 @@ class WriteJudge {
     std::vector<std::uint16_t> columns;
     for (const std::string& name : names) columns.push_back(table_.column(name));
     if (names.empty())
-      for (std::size_t c = 0; c < table_.columns.size() && c < width; ++c) columns.push_back(static_cast<std::uint16_t>(c));
+      for (std::size_t c = 0; c < table_.columns.size() && c < width; ++c)
+        columns.push_back(static_cast<std::uint16_t>(c));
     return columns;
   }
 
@@ -204,10 +205,11 @@ class WriteJudge {
   // No index is on both, unless the application made one.
   bool is_key_and_tenant(const Insertion& in) const {
     return in.conflict_columns.size() == 2 &&
-           std::all_of(in.conflict_columns.begin(), in.conflict_columns.end(), [&](const std::string& name) {
-             std::uint16_t c = table_.column(name);
-             return c == table_.key || c == table_.tenant;
-           }) &&
+           std::all_of(in.conflict_columns.begin(), in.conflict_columns.end(),
+                       [&](const std::string& name) {
+                         std::uint16_t c = table_.column(name);
+                         return c == table_.key || c == table_.tenant;
+                       }) &&
            in.conflict_columns[0] != in.conflict_columns[1];
   }
 
@@ -231,12 +233,15 @@ class WriteJudge {
 
   // The key again is no change: as an ORM writes all columns, UPDATE t SET id = $1 WHERE id = $1.
   bool is_key_of_condition(const sql::Value& value) const {
-    return is_plain_value(value) && std::any_of(statement_.equalities.begin(), statement_.equalities.end(), [&](const sql::Equality& e) {
+    return is_plain_value(value) &&
+           std::any_of(statement_.equalities.begin(), statement_.equalities.end(), [&](const sql::Equality& e) {
              if ((e.holds_for >> target_ & 1) == 0) return false;
-             const auto& [column, other] = e.left.column ? std::pair(e.left.column, e.right.value) : std::pair(e.right.column, e.left.value);
+             const auto& [column, other] =
+                 e.left.column ? std::pair(e.left.column, e.right.value) : std::pair(e.right.column, e.left.value);
              if (!column || (e.left.column && e.right.column) || !is_same_value(other, value)) return false;
              Names::Found found = names_.find(*column);
-             return found.kind == Names::Found::Kind::Column && found.place.relation == target_ && found.place.column == table_.key;
+             return found.kind == Names::Found::Kind::Column && found.place.relation == target_ &&
+                    found.place.column == table_.key;
            });
   }
 
@@ -268,12 +273,14 @@ class WriteJudge {
   }
 
   Fault copying(const sql::Copying& copy) {
-    constexpr std::string_view kOptions[] = {"format", "delimiter", "null", "header", "quote", "escape", "encoding", "force_not_null", "force_null"};
+    constexpr std::string_view kOptions[] = {"format", "delimiter", "null",           "header",    "quote",
+                                             "escape", "encoding",  "force_not_null", "force_null"};
     analysis_.may_change_keys = true;
     if (!copy.is_stream) return {Reason::CopyFrom, "a file of the server"};
     if (copy.has_where) return {Reason::CopyFrom, "WHERE"};
     for (const std::string& option : copy.options)
-      if (std::find(std::begin(kOptions), std::end(kOptions), option) == std::end(kOptions)) return {Reason::CopyFrom, option};
+      if (std::find(std::begin(kOptions), std::end(kOptions), option) == std::end(kOptions))
+        return {Reason::CopyFrom, option};
     std::vector<std::uint16_t> columns = inserted_columns(copy.columns, table_.columns.size());
     for (std::uint16_t c : columns)
       if (c == kNoColumn) return {Reason::ColumnNotFound, table_.name};

@@ -244,7 +244,7 @@ struct Statement {
   StatementClass inner = StatementClass::Empty;
   bool explain_analyzes = false;
 
-  std::uint16_t parameter_count = 0;  // the highest $n
+  std::uint16_t parameter_count = 0;          // the highest $n
   std::vector<std::uint16_t> parameter_uses;  // [n - 1]: in how many places $n stands
   bool has_returning = false;
   bool has_row_locks = false;  // FOR UPDATE, SHARE, ...

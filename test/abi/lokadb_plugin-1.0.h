@@ -96,6 +96,9 @@ typedef struct lokadb_batch_info {
   lokadb_string database;     /* as the client named it */
   lokadb_string role;         /* user of the client */
   lokadb_string client_encoding;
+  uint8_t is_session_pooled; /* the client keeps its server: what it was set to is not all known */
+  uint32_t attempt; /* how many times the batch has been decided already: an answer proved out of date (LK001) */
+  lokadb_string target_fault; /* not empty: the target of the last verdict cannot be used, and why */
 } lokadb_batch_info;
 
 /* ------------------------------------------------------------------ facts */
@@ -169,6 +172,11 @@ typedef struct lokadb_target {
   lokadb_string user;
   lokadb_string password;
   uint64_t generation; /* connections of another generation are closed */
+  /* SQL that each new connection is asked before it is used; empty: none. One row of two texts: what is wrong with the
+     database or the role (empty: nothing; else the connection is closed, and the batch decided again with this as
+     target_fault), and which columns its results are described by, as "oid.number=oid.number ...": a table's OID and a
+     column's number there, and those in the client's own database. */
+  lokadb_string greeting;
 } lokadb_target;
 
 /* ------------------------------------------------------------------ steps */

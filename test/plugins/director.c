@@ -100,7 +100,7 @@ static int decide(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
   }
   found = find(s.text, "ask ");
   if (found.data != NULL) {
-    if (host->fact_count(batch) == 0) {  /* a fact of ours says that it has been asked */
+    if (host->fact_count(batch) == 0) { /* a fact of ours says that it has been asked */
       lokadb_fact asked;
       memset(&asked, 0, sizeof asked);
       asked.struct_size = sizeof asked;

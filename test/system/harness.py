@@ -72,6 +72,17 @@ BINARY = runnable_binary()
 
 
 @functools.cache
+def plugin_file(name):
+    """A copy of an installed plugin that the service user can read."""
+    copy = pathlib.Path(BINARY).parent / (name + ".so")
+    built = pathlib.Path(os.environ.get("LOKADB_PROXY", ROOT / "build" / "lokadb-proxy")).parent / "plugins" / name
+    if not copy.exists():
+        shutil.copy(built / (name + ".so"), copy)
+        copy.chmod(0o644)
+    return copy
+
+
+@functools.cache
 def command_line():
     return runnable_binary("lokadb")
 

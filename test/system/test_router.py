@@ -1,6 +1,5 @@
 """The plugins refs and router on a real cloud and organizations: what goes direct, and that it is right."""
 
-import pathlib
 import threading
 import time
 
@@ -9,10 +8,7 @@ import pytest
 import harness
 from harness import eventually
 from lokadb_world import APPLICATION, TABLES, World
-from wire import bind, describe, execute, extended, parse, query, sync
-
-PLUGINS = pathlib.Path(harness.BINARY).parent / "plugins"
-
+from wire import bind, execute, extended, parse, query, sync
 
 @pytest.fixture(scope="module")
 def world(cluster_of_session):
@@ -30,8 +26,8 @@ def world(cluster_of_session):
 def proxy(start, world):
     def make(**options):
         sections = {
-            "refs": {"library": PLUGINS / "refs" / "refs.so"},
-            "router": {"library": PLUGINS / "router" / "router.so", "control_user": "router", **options.pop("router", {})},
+            "refs": {"library": harness.plugin_file("refs")},
+            "router": {"library": harness.plugin_file("router"), "control_user": "router", **options.pop("router", {})},
             "customers_app": {"user": "customers_app", "password": "app-pw"},
         }
         made = start(
@@ -45,20 +41,6 @@ def proxy(start, world):
         return made
 
     return make
-
-
-def where(answer):
-    """The database that answered a statement with current_database() is not to be had: functions of that kind are not
-    safe. The server's own log tells."""
-
-
-def reads_of(world, org):
-    return int(world.cluster.sql("select count(*) from pg_stat_activity where datname = '%s' and usename = 'customers_app'" % world.org_database[org]).value)
-
-
-def counts(proxy):
-    """Reasons of the router and how often each was given."""
-    return {r["reason"]: int(r["count"]) for r in proxy.show("lokadb_routes")}
 
 
 def documents(world, org):
@@ -211,6 +193,6 @@ def test_reads_while_an_organization_goes_home_and_away_again(proxy, world):
             t.join()
     assert not [f for f in failures if f != ["55P03"]], failures[:5]
     assert p.connect().ask(query("select id, title from documents where organization_id = 3 order by id")).rows == expected
-    world.org_database.pop("3")
+    world.org_database["3 before"] = world.org_database["3"]
     world.move("3")
     eventually(lambda: p.connect().ask(query("select id, title from documents where organization_id = 3 order by id")).rows == expected)
