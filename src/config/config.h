@@ -134,7 +134,9 @@ struct Options {
   int unix_socket_mode = 0;
   OptionalText user;
   std::optional<int> verbose;
-  int worker_threads = 0;  // ours, not PgBouncer's; 0: the CPUs allowed to the process
+  bool pin_session_state = false;          // ours, not PgBouncer's
+  bool strict_startup_parameters = false;  // ours, not PgBouncer's
+  int worker_threads = 0;                  // ours, not PgBouncer's; 0: the CPUs allowed to the process
 };
 
 // One entry of [databases]. Unset values fall back to [pgbouncer]'s.

@@ -227,6 +227,16 @@ constexpr OptionRow kRows[] = {
     {"user", &Options::user, nullptr, kStart, "System user to become after the start as root."},
     {"verbose", &Options::verbose, nullptr, kReload,
      "How much is logged: 1 adds debugging lines, 2 adds every detail."},
+    {"pin_session_state", &Options::pin_session_state, "0", kReload,
+     "In transaction and statement pooling, leave a client that makes session state (LISTEN, session locks, temporary "
+     "tables, cursors WITH HOLD, SET of settings that do not follow it) its server until it goes, as in session "
+     "pooling. Otherwise that state ends when the server goes back to the pool."},
+    {"strict_startup_parameters", &Options::strict_startup_parameters, "0", kReload,
+     "Refuse start-up parameters as PgBouncer does: all but client_encoding, DateStyle, TimeZone, "
+     "standard_conforming_strings, application_name and those of track_extra_parameters. Otherwise these are taken, "
+     "too: IntervalStyle, search_path, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, "
+     "client_min_messages, extra_float_digits, bytea_output, default_transaction_isolation, "
+     "default_transaction_read_only, default_transaction_deferrable."},
     {"worker_threads", &Options::worker_threads, "0", kStart,
      "Threads that serve connections; 0 means one for each CPU the process may use.", check_not_negative},
 };

@@ -173,8 +173,10 @@ ClientSession::Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
   }
   if (body_left_ > 0) {
     used = std::min(body_left_, in.size());
+    if (streams_text_) note_piece(in.first(used));
     if (!body_is_dropped_) leg_.server->forward(in.first(used));
     body_left_ -= used;
+    if (body_left_ == 0) streams_text_ = false;
     if (body_left_ == 0 && !body_is_dropped_) message_forwarded();
     return Outcome::Done;
   }
@@ -241,6 +243,18 @@ void ClientSession::parameters_set() {
   worker.loop.resume_later(*this);
 }
 
+void ClientSession::settings_read() {
+  if (state_ == ClientState::Closed) return;
+  if (!set_state(ClientEvent::ServerSet)) return close(fatal("illegal state"));
+  release_server();
+}
+
+void ClientSession::tell_parameter(std::string_view name, std::string_view value) {
+  ByteBuffer out;
+  write_parameter_status(out, name, value);
+  stream_.send_copy(out.bytes());
+}
+
 void ClientSession::server_is_ready(char status) {
   ServerConnection& server = *leg_.server;
   PoolMode mode = pool_->settings.mode;
@@ -264,6 +278,7 @@ void ClientSession::server_is_ready(char status) {
 
 void ClientSession::release_server() {
   ServerConnection& server = *leg_.server;
+  if (server.has_residue() && server.settle_residue()) return;
   leg_.server = nullptr;
   server.unlink();
   if (!set_state(ClientEvent::ServerReleased)) return close(fatal("illegal state"));

@@ -17,6 +17,7 @@
 #include "net/stream.h"
 #include "pool/database.h"
 #include "pool/parameters.h"
+#include "pool/prepare_commands.h"
 #include "pool/prepared.h"
 #include "pool/server_connection.h"
 #include "pool/states.h"
@@ -69,6 +70,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   // From the pool: a server, or news, for a session that waits. Its worker.
   void server_given(ServerConnection& server);
   void parameters_set();              // by the server that was given
+  void settings_read();               // of the server that is to be given back
   void server_is_ready(char status);  // ReadyForQuery has been passed on
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
@@ -97,6 +99,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   const CancelKey& cancel_key() const { return cancel_key_; }
   const ParameterSetPtr& parameters() const { return parameters_; }
   void set_parameters(ParameterSetPtr set) { parameters_ = std::move(set); }
+  const ParameterSetPtr& startup_parameters() const { return startup_parameters_; }
+  // News of a setting that no server reports.
+  void tell_parameter(std::string_view name, std::string_view value);
   ClientStatements& statements() { return statements_; }
   PoolCounters& counters();
   std::string log_name() const;
@@ -163,8 +168,17 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Outcome with_settled_statements();
   Outcome skip(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_copy_data(MessageHead head, Bytes in, std::size_t& used);
+  bool shares_servers() const;
+  void note_text(Bytes text, bool is_whole, bool is_unnamed_parse);
+  void note_piece(Bytes piece);
+  void note_function_call(Bytes in);
   bool deallocated_here(std::string_view sql);
+  std::optional<Outcome> handle_statement_command(std::string_view sql);
+  Outcome prepare_by_sql(const NamedStatement& made, std::string_view sql);
+  Outcome execute_by_sql(const NamedStatement& run, std::string_view sql);
+  void send_query(std::string_view sql, const NamedStatement& named, std::string_view name);
   bool parse_deallocate(std::string_view sql);
+  std::optional<Outcome> parse_execute(MessageHead head, Bytes text);
   Outcome handle_query(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_parse(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_bind(MessageHead head, Bytes in, std::size_t& used);
@@ -186,6 +200,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Database* database_ = nullptr;
   User* user_ = nullptr;
   ParameterSetPtr parameters_;
+  ParameterSetPtr startup_parameters_;  // what it asked for at its start
   ClientStatements statements_;
   CancelKey cancel_key_{};
   BatchMarks marks_;
@@ -193,6 +208,10 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Input input_;                // read, not handled yet
   std::size_t body_left_ = 0;  // of a message that streams
   bool body_is_dropped_ = false;
+  bool streams_text_ = false;               // the message that streams is SQL
+  bool streams_unnamed_ = false;            // of the unnamed statement
+  std::array<char, kResidueOverlap> tail_;  // the end of what has streamed, where a word may be cut
+  std::size_t tail_size_ = 0;
   bool is_stalled_ = false;  // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;
   bool left_politely_ = false;  // by Terminate: it reads no answers any more

@@ -50,7 +50,7 @@ void ClientLogin::open_console() {
 void ClientLogin::open_pool() {
   Pooler& pooler = session_.pooler;
   ClientSession& session = session_;
-  session.parameters_ = intern_parameters(std::move(wanted_));
+  session.parameters_ = session.startup_parameters_ = intern_parameters(std::move(wanted_));
   std::shared_ptr<const Welcome> welcome;
   {
     std::lock_guard guard(pooler.lock);
@@ -101,8 +101,9 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   // What the client did not ask for it is told as the server's; that is not a wish of its own.
   for (std::size_t i = 0; i < pooler.tracked.size(); ++i) {
     const auto& own = session.parameters_->values()[i];
-    if (const auto& value = own ? own : welcome.tracked->values()[i])
-      write_parameter_status(out, pooler.tracked.name(i), *value);
+    const auto& of_server = welcome.tracked->values()[i];
+    if (!of_server && pooler.tracked.is_addition(i)) continue;  // servers do not report it
+    if (const auto& value = own ? own : of_server) write_parameter_status(out, pooler.tracked.name(i), *value);
   }
   write_cancel_key(session, out);
   const std::string& notice = pooler.options().login_notify_message;

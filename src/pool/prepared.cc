@@ -5,8 +5,21 @@
 
 namespace lokadb {
 
-PreparedStatement::PreparedStatement(std::uint64_t number, Bytes body)
-    : number_(number), server_name_("PGBOUNCER_" + std::to_string(number)), body_(body.begin(), body.end()) {}
+namespace {
+// Begins the body of a statement made by SQL, and no Parse's, which would be an empty query with parameters.
+constexpr std::string_view kSqlMark("\0SQL", 4);
+}  // namespace
+
+PreparedStatement::PreparedStatement(std::uint64_t number, Bytes body, Residue residue)
+    : number_(number),
+      server_name_("PGBOUNCER_" + std::to_string(number)),
+      body_(body.begin(), body.end()),
+      residue_(residue) {}
+
+std::string_view PreparedStatement::sql_rest() const {
+  std::string_view text = as_text(body_);
+  return text.starts_with(kSqlMark) ? text.substr(kSqlMark.size()) : std::string_view();
+}
 
 namespace {
 
@@ -36,7 +49,13 @@ void forget(const PreparedStatement* statement) {
 
 }  // namespace
 
-StatementPtr intern_statement(Bytes body) {
+StatementPtr intern_sql_statement(std::string_view rest, const TrackedNames& tracked) {
+  std::string body(kSqlMark);
+  body += rest;
+  return intern_statement(as_bytes(body), tracked);
+}
+
+StatementPtr intern_statement(Bytes body, const TrackedNames& tracked) {
   StatementTable& t = table();
   std::lock_guard lock(t.mutex);
   auto it = t.statements.find(as_text(body));
@@ -44,7 +63,9 @@ StatementPtr intern_statement(Bytes body) {
     if (auto there = it->second.lock()) return there;
     t.statements.erase(it);  // its last owner is about to remove it
   }
-  StatementPtr made(new PreparedStatement(t.next_number++, body), forget);
+  std::string_view text = as_text(body);
+  text = text.starts_with(kSqlMark) ? text.substr(kSqlMark.size()) : text.substr(0, text.find('\0'));
+  StatementPtr made(new PreparedStatement(t.next_number++, body, residue_of(text, tracked)), forget);
   t.bytes.fetch_add(body.size(), std::memory_order_relaxed);
   t.statements.emplace(as_text(made->body()), made);
   return made;

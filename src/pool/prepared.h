@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "pool/session_residue.h"
 
 namespace lokadb {
 
@@ -20,20 +21,26 @@ namespace lokadb {
 // and forgotten when the last of them lets go.
 class PreparedStatement {
  public:
-  PreparedStatement(std::uint64_t number, Bytes body);
+  PreparedStatement(std::uint64_t number, Bytes body, Residue residue);
   std::uint64_t number() const { return number_; }
   const std::string& server_name() const { return server_name_; }  // what it is called on every server
   Bytes body() const { return body_; }                             // of the Parse after its name: query, types
+  Residue residue() const { return residue_; }                     // of running it
+  // Made by SQL PREPARE: what stands behind the name there. Empty: by Parse.
+  std::string_view sql_rest() const;
 
  private:
   std::uint64_t number_;
   std::string server_name_;
   std::vector<std::byte> body_;
+  Residue residue_;
 };
 using StatementPtr = std::shared_ptr<const PreparedStatement>;
 
 // The one object for this text and these types. Any thread.
-StatementPtr intern_statement(Bytes body);
+StatementPtr intern_statement(Bytes body, const TrackedNames& tracked);
+// The same for a statement of SQL PREPARE, of which `rest` stands behind the name.
+StatementPtr intern_sql_statement(std::string_view rest, const TrackedNames& tracked);
 // Bytes held by all statements together, and their number (SHOW MEM).
 std::size_t interned_statement_bytes();
 std::size_t interned_statement_count();

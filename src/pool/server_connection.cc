@@ -18,6 +18,7 @@ ServerConnection::ServerConnection(Pooler& p, Pool& its_pool, Worker& w)
   connect_time = wall_us();
   request_time = connect_time;
   parameters_ = intern_parameters(ParameterValues(p.tracked.size()));
+  is_reported_.resize(p.tracked.size());
   w.servers.push_back(this);
 }
 
@@ -107,6 +108,7 @@ void ServerConnection::link(ClientSession& client) {
 void ServerConnection::client_left() {
   bool clean = is_clean();
   client_ = nullptr;
+  if (step_ == Step::ReadSettings) return;  // then it is free
   if (clean) return give_back();
   if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
   close("client disconnect while server was not ready");
@@ -121,10 +123,23 @@ void ServerConnection::give_back() {
     if (!set_state(ServerEvent::CancelAwaited)) close("illegal state");
     return;
   }
+  is_pinned_ = false;
   const Options& o = pooler.options();
-  bool reset = o.server_reset_query_always || pool.settings.mode == PoolMode::Session;
-  if (!reset || o.server_reset_query.empty() || is_obsolete()) return pooler.release(*this);
+  bool is_session = pool.settings.mode == PoolMode::Session;
+  if (is_session) residue_ = residue::kNone;  // the reset query's, or wanted to stay
+  bool resets = (o.server_reset_query_always || is_session) && !o.server_reset_query.empty();
+  if ((!resets && residue_ == residue::kNone) || is_obsolete()) return pooler.release(*this);
+  if ((residue_ & residue::kLasting) != 0) return close("session state would reach another client");
+  // Of a client that went before it could be asked, all that it may have done goes.
+  if ((residue_ & ~(residue::kReset | residue::kUnread)) != 0 ||
+      ((residue_ & residue::kReset) && has_connect_query())) {
+    if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
+    return start_step(Step::ResetState, "DISCARD ALL");
+  }
+  residue_ = residue::kNone;
+  if (!resets) return pooler.release(*this);
   if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
+  settings_were_reset(false);  // unless the query is found to do all
   start_step(Step::ResetQuery, o.server_reset_query);
 }
 
@@ -134,17 +149,6 @@ void ServerConnection::release() {
     return;
   }
   pooler.release(*this);
-}
-
-bool ServerConnection::set_parameters_for(ClientSession& client) {
-  std::string sql = set_statements(pooler.tracked, *client.parameters(), *defaults_, *parameters_);
-  if (sql.empty()) {
-    agrees_with_ = client.parameters();
-    return false;
-  }
-  log_line(LogLevel::Debug, "%s varcache_apply: %s", log_name().c_str(), sql.c_str());
-  start_step(Step::SetParameters, sql);
-  return true;
 }
 
 void ServerConnection::cancel_ended() {
@@ -172,6 +176,7 @@ void ServerConnection::join_worker(Worker& worker) {
 void ServerConnection::start_step(Step step, const std::string& sql) {
   step_ = step;
   step_failed_ = false;
+  rows_.clear();
   ByteBuffer out;
   write_query(out, sql);
   expect(Request::Query, false);
@@ -184,16 +189,10 @@ void ServerConnection::step_finished() {
   switch (step) {
     case Step::None:
       return;
+    case Step::ReadDefaults:
     case Step::SetParameters:
-      if (step_failed_) {
-        log_line(LogLevel::Error, "varcache_apply failed: %s", step_error_.log_text().c_str());
-        return close("invalid server parameter");
-      }
-      if (client_ == nullptr) return;
-      // From now on in the server's spelling, so that the same SET is not sent again and again.
-      client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
-      agrees_with_ = client_->parameters();
-      return client_->parameters_set();
+    case Step::ReadSettings:
+      return settings_step_finished(step);
     case Step::DiscardAll:
     case Step::RepeatConnectQuery:
       return lookup_step_finished(step);
@@ -208,14 +207,21 @@ void ServerConnection::step_finished() {
         log_line(LogLevel::Error, "%s: error while executing exec_on_query: %s", log_name().c_str(),
                  step_error_.log_text().c_str());
       defaults_ = parameters_;  // the query may have set some
-      pooler.login_done(*this, make_welcome());
-      reported_.reset();
-      return;
+      return read_settings(Step::ReadDefaults, false);
     case Step::CheckQuery:
       if (step_failed_ || status_ != 'I') return close("test query failed");
       break;
     case Step::ResetQuery:
       if (step_failed_ || status_ != 'I') return close("reset query failed");
+      break;
+    case Step::ResetState:
+      if (step_failed_ || status_ != 'I') return close("session state would reach another client");
+      residue_ = residue::kNone;
+      has_served_clients_ = false;
+      if (has_connect_query()) return start_step(Step::ConnectQueryAgain, *pool.database.config->connect_query);
+      break;
+    case Step::ConnectQueryAgain:
+      if (status_ != 'I') return close("connect query left a transaction open");
       break;
   }
   if (is_obsolete()) return close("close_needed");

@@ -2,7 +2,7 @@
 // it serves. Lives on one worker at a time; given from one to another only while free (ServerState::Moving).
 //
 // Sources: server_connection.cc (life), server_login.cc (connecting), server_lookup.cc (auth_query), server_relay.cc
-// (answers), server_send.cc (requests).
+// (answers), server_send.cc (requests), server_settings.cc (what clients leave in the session).
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "pool/parameters.h"
 #include "pool/prepared.h"
 #include "pool/replies.h"
+#include "pool/session_residue.h"
 #include "pool/states.h"
 #include "proto/message.h"
 
@@ -57,6 +58,13 @@ class ServerConnection final : public StreamOwner,
   void unlink() { client_ = nullptr; }
   // Starts setting the tracked parameters that differ from the client's; false: none does.
   bool set_parameters_for(ClientSession& client);
+  // What a request of the client may leave in the session.
+  void note_residue(Residue residue) { residue_ |= residue; }
+  bool has_residue() const { return residue_ != residue::kNone; }
+  // The transaction of the client has ended: true if the connection stays with it, because it is pinned, or because it
+  // is asked for settings that may have changed first (ClientSession::settings_read).
+  bool settle_residue();
+  bool is_pinned() const { return is_pinned_; }
   // Asks for the user whom the linked client wants to be (auth_query), who is told in lookup_answered().
   void look_up_user();
   // The quick answer to the same question: the settings here were last found (or made) those of this very set.
@@ -92,6 +100,12 @@ class ServerConnection final : public StreamOwner,
   Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
   void ensure_prepared(const StatementPtr& statement);
+  // The same ahead of a Query that names it, with a Sync of our own where something was sent.
+  void ensure_prepared_for_query(const StatementPtr& statement);
+  // Takes the statement away, so that a Query can make it anew under its name.
+  void drop_prepared_for_query(const StatementPtr& statement);
+  void expect_query(std::unique_ptr<StatementUndo> undo);
+  void send_own_sync();
   // An empty statement under this name (SQL), which a DEALLOCATE of the client's takes away again.
   static constexpr char kThrowaway[] = "pgbouncer_throwaway";
   void prepare_throwaway();
@@ -103,6 +117,9 @@ class ServerConnection final : public StreamOwner,
   }
   // Who sent the unnamed statement that the server has; others must not run it. `by`: the request that made it so.
   void set_unnamed_owner(std::uint64_t client_id, Expected* by);
+  void set_unnamed_residue(Residue residue) { unnamed_residue_ = residue; }
+  void add_unnamed_residue(Residue residue) { unnamed_residue_ |= residue; }
+  void note_unnamed_runs() { residue_ |= unnamed_residue_; }
   // A batch that is not answered yet changes which statements exist: what uses their names has to wait, since nobody
   // knows them before.
   bool has_unsettled_statements() const { return earlier_changes_ > 0; }
@@ -127,7 +144,9 @@ class ServerConnection final : public StreamOwner,
   std::string log_name() const;
   // Nothing outstanding, not in a transaction, nothing half sent: fit for another client.
   bool is_clean() const;
-  bool is_setting_parameters() const { return step_ == Step::SetParameters; }
+  bool is_setting_parameters() const {
+    return step_ == Step::SetParameters || step_ == Step::ReadDefaults || step_ == Step::ReadSettings;
+  }
   // Has been used since its login.
   bool has_served() const { return has_served_; }
   bool has_outstanding() const { return is_busy_; }
@@ -165,10 +184,14 @@ class ServerConnection final : public StreamOwner,
   // A query of our own.
   enum class Step : std::uint8_t {
     None,
+    ReadDefaults,  // of what is not reported
     SetParameters,
+    ReadSettings,  // what the client has left them at
     ConnectQuery,
     CheckQuery,
     ResetQuery,
+    ResetState,  // what the client has left, where there is no reset query
+    ConnectQueryAgain,
     DiscardAll,
     RepeatConnectQuery,
     UserLookup
@@ -215,6 +238,7 @@ class ServerConnection final : public StreamOwner,
   void completed();
   void pop_reply();
   void forget_statements();
+  void note_tag(std::string_view tag);
   bool handle_error(Bytes in, std::size_t total, std::size_t& used);
   bool handle_command_complete(Bytes in, std::size_t total, std::size_t& used);
   bool handle_parameter_status(Bytes in, std::size_t total, std::size_t& used);
@@ -231,6 +255,14 @@ class ServerConnection final : public StreamOwner,
   void step_finished();
   void answer_silent_heads();
   void start_step(Step step, const std::string& sql);
+  void settings_step_finished(Step step);
+  bool handle_settings_answer(Bytes in, std::size_t total, std::size_t& used);
+  void read_settings(Step step, bool with_defaults);
+  void defaults_read();
+  void parameters_were_set();
+  void settings_were_read();
+  void settings_were_reset(bool to_defaults);
+  bool has_connect_query() const;
   void note_parameter(std::string_view name, std::string_view value);
   std::string transport_text() const;
 
@@ -251,7 +283,9 @@ class ServerConnection final : public StreamOwner,
   bool is_busy_ = false;           // something was sent after the last ReadyForQuery that left nothing open
   bool skips_until_sync_ = false;  // the server ignores what comes, up to a Sync
   bool copy_in_ = false;
-  bool leaves_state_ = false;         // SQL PREPARE, LISTEN: not for another client
+  Residue residue_ = residue::kNone;          // of the client's requests since it was given the connection
+  Residue unnamed_residue_ = residue::kNone;  // of running the unnamed statement
+  bool is_pinned_ = false;
   std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
   int extra_ready_ = 0;               // ReadyForQuery that may come or not, after a failed COPY: not reused meanwhile
   bool front_has_answer_ = false;     // a message for the front of replies_ has come
@@ -282,6 +316,10 @@ class ServerConnection final : public StreamOwner,
   ParameterSetPtr parameters_;  // as they are
   ParameterSetPtr defaults_;    // as they were after login: what a client that asks for nothing gets
   ParameterSetPtr agrees_with_;
+  std::vector<bool> is_reported_;  // by tracked name: the server tells of changes
+  bool knows_defaults_ = false;    // of the others
+  int set_attempts_ = 0;
+  std::vector<std::vector<std::optional<std::string>>> rows_;  // of the step
   int cancels_ = 0;
 };
 

@@ -304,10 +304,10 @@ std::shared_ptr<const Welcome> ServerConnection::make_welcome() const {
 void ServerConnection::login_complete() {
   idle_since = worker_->loop.now();
   defaults_ = parameters_;
-  const auto& query = pool.database.config->connect_query;
-  if (query && !query->empty()) {
+  for (std::size_t i = 0; i < is_reported_.size(); ++i) is_reported_[i] = parameters_->values()[i].has_value();
+  if (has_connect_query()) {
     if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
-    return start_step(Step::ConnectQuery, *query);
+    return start_step(Step::ConnectQuery, *pool.database.config->connect_query);
   }
   pooler.login_done(*this, make_welcome());
   reported_.reset();

@@ -115,6 +115,8 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
     if ((rule.completes & bit) != 0) completed();
     return true;
   }
+  if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
+    return handle_settings_answer(in, total, used);
   if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
   if (rule.completes == 0) total = run_length(in, kBadLength - 1);
   stream_out(in, total, owed.for_client, used);
@@ -165,9 +167,11 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
     std::string_view tag = reader.cstring();
     if (tag == "DEALLOCATE ALL" || tag == "DISCARD ALL") {
       forget_statements();
-    } else if (tag == "PREPARE" || tag == "LISTEN") {
-      leaves_state_ = true;
+      // With a connect_query that was not run again, the settings are not those that the session began with.
+      bool is_full = !has_connect_query() || step_ == Step::ResetState || step_ == Step::DiscardAll;
+      if (tag == "DISCARD ALL") settings_were_reset(is_full);
     }
+    if (step_ == Step::None) note_tag(tag);
   }
   stream_out(in, total, replies_.front().for_client, used);
   if (copy_in_) drop_skipped_syncs(false);
@@ -227,6 +231,7 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
     step_failed_ = true;
     if (fields) step_error_ = fatal(std::string(fields->severity) + ": " + std::string(fields->message));
+    if (fields && fields->code.size() == 5) step_error_.state = SqlState(fields->code);
     stream_out(in, total, false, used);
   } else if (total > kMaxRewrittenError || client_ == nullptr) {
     stream_out(in, total, true, used);
@@ -274,7 +279,13 @@ void ServerConnection::after_error() {
   front_has_answer_ = true;
   if (copy_in_) drop_skipped_syncs(true);
   if (is_undecided() && has_undecided_requests()) return close_with(undecided_copy());
-  if (ends_with_ready(failed)) return;  // ReadyForQuery follows by itself
+  if (ends_with_ready(failed)) {  // ReadyForQuery follows by itself
+    if (auto& noted = replies_.front().undo) {
+      undo(*noted);
+      *noted = {};
+    }
+    return;
+  }
   // Extended protocol: everything up to the next Sync is ignored, simple queries too.
   std::size_t end = 0;
   while (end < replies_.size() && replies_.at(end).request != Request::Sync) ++end;
@@ -309,6 +320,8 @@ bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std:
       if (agreed) agrees_with_ = client_->parameters();
     }
   }
+  // Who the session is was changed by SET ROLE or SET SESSION AUTHORIZATION, though perhaps inside a function.
+  if (!ours && (name == "session_authorization" || name == "is_superuser")) note_residue(residue::kState);
   // The answers to our own SET are not news to the client, other reports are.
   return stream_out(in, total, !ours, used);
 }

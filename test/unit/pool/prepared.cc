@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-StatementPtr statement(std::string_view body) { return intern_statement(as_bytes(body)); }
+StatementPtr statement(std::string_view body) { return intern_statement(as_bytes(body), TrackedNames({})); }
 
 // Whatever a test interns must be gone at its end: texts, bytes and entries.
 struct Accounting {
