@@ -130,7 +130,12 @@ ClientSession::Outcome ClientSession::forward(Request request, MessageHead head,
 
 ClientSession::Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
   Bytes text = in.subspan(kHeaderSize, std::min<std::size_t>(head.body, in.size() - kHeaderSize));
-  char first = rewrites_statements() ? first_letter(text) : '\0';
+  char first = first_letter(text);
+  if (first == 's' && head.body <= kMaxDeallocate && text.size() == head.body && called_here(text_of(text))) {
+    used = kHeaderSize + head.body;
+    return Outcome::Done;
+  }
+  if (!rewrites_statements()) first = '\0';
   if ((first == 'e' || first == 'p') && head.body <= kMaxCommand) {
     if (text.size() < head.body) return Outcome::NeedMore;
     if (auto outcome = handle_statement_command(text_of(text))) {
@@ -274,7 +279,12 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
         return *outcome;
       }
     }
+    if (in.size() >= total && head.body <= kMaxDeallocate && parse_backend_call(text)) {
+      used = total;
+      return Outcome::Done;
+    }
     leg_.server->set_unnamed_owner(id, leg_.server->expect(Request::Parse));
+    leg_.server->set_unnamed_residue(residue::kNone);
     if (shares_servers()) note_text(text, in.size() >= total, true);
     return pass_on(head, in, used);
   }
@@ -305,7 +315,7 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   if (const StatementPtr& there = statements_.find(*name)) {
     // The server itself shall say that the name is in use, at the right place of the pipeline and with all that an
     // error means for the transaction.
-    server.ensure_prepared(there);
+    server.ensure_prepared(there, true);
     undo->statement = there;
     const std::string& taken = there->server_name();
     if (Expected* e = server.expect(Request::Parse, true, std::move(undo))) e->name_is_taken = true;
@@ -315,7 +325,9 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   }
   if (statements_.size() >= kMaxStatements)
     return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many prepared statements", {}});
-  StatementPtr statement = intern_statement(text, pooler.tracked);
+  auto call = may_be_backend_call(as_text(text)) ? backend_call(text_of(text)) : std::nullopt;
+  bool is_call = call && !call->number;
+  StatementPtr statement = is_call ? intern_backend_call(*call, text) : intern_statement(text, pooler.tracked);
   undo->statement = statement;
   undo->client_added = true;
   statements_.set(*name, statement);
@@ -327,6 +339,10 @@ ClientSession::Outcome ClientSession::handle_parse(MessageHead head, Bytes in, s
   undo->server_added = true;
   counters().server_parse_count.add(1);
   server.expect(Request::Parse, true, std::move(undo));
+  if (is_call) {
+    server.send_parse(*statement);
+    return Outcome::Done;
+  }
   send_renamed(head, {}, statement->server_name(), name->size());
   server.forward(in.subspan(kHeaderSize + name->size(), head.body - name->size()));
   return Outcome::Done;
@@ -344,6 +360,7 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
     if (server.has_unsettled_unnamed()) return Outcome::Wait;
     server.forget_unnamed_of_others(id);
     server.note_unnamed_runs();
+    if ((server.unnamed_residue() & residue::kCalls) != 0) return bind_backend_call(nullptr, head, in, used);
     return forward(Request::Bind, head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Bind, head, in, used);
@@ -354,7 +371,8 @@ ClientSession::Outcome ClientSession::handle_bind(MessageHead head, Bytes in, st
   counters().bind_count.add(1);
   server.ensure_prepared(statement);
   server.note_residue(statement->residue());
-  server.expect_plain(Request::Bind);
+  if ((statement->residue() & residue::kCalls) != 0) return bind_backend_call(statement, head, in, used);
+  server.expect_use(Request::Bind, *statement);
   send_renamed(head, as_text(in.subspan(kHeaderSize, portal->size() + 1)), statement->server_name(), name->size());
   std::size_t names_end = kHeaderSize + portal->size() + 1 + name->size();
   used = std::min(total, in.size());
@@ -383,7 +401,7 @@ ClientSession::Outcome ClientSession::handle_describe(MessageHead head, Bytes in
   const StatementPtr& statement = statements_.find(*name);
   if (!statement) return forward(Request::Describe, head, in, used);
   server.ensure_prepared(statement);
-  server.expect(Request::Describe);
+  server.expect_use(Request::Describe, *statement);
   send_renamed(head, "S", statement->server_name(), name->size());
   server.forward(in.subspan(total - 1, 1));
   used = total;

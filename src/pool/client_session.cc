@@ -6,11 +6,18 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "net/socket.h"
+#include "pool/cancel.h"
 #include "pool/client_login.h"
 #include "pool/pooler.h"
 #include "pool/worker.h"
 
 namespace lokadb {
+
+namespace {
+Error terminated() {
+  return {SqlState("57P01"), Severity::Fatal, "terminating connection due to administrator command", {}};
+}
+}  // namespace
 
 ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& peer)
     : pooler(p), worker(w), id(p.next_id()), stream_(*this), peer_(peer) {
@@ -255,6 +262,12 @@ void ClientSession::tell_parameter(std::string_view name, std::string_view value
   stream_.send_copy(out.bytes());
 }
 
+void ClientSession::terminate() {
+  if (!is_linked() || !leg_.server->has_outstanding()) return close(terminated());
+  is_condemned_ = true;
+  CancelJob::cancel(*this);
+}
+
 void ClientSession::server_is_ready(char status) {
   ServerConnection& server = *leg_.server;
   PoolMode mode = pool_->settings.mode;
@@ -263,6 +276,7 @@ void ClientSession::server_is_ready(char status) {
     return server.close_with(error);
   }
   if (server.owes_answers()) return;
+  if (is_condemned_) return close(terminated());
   if (state_ == ClientState::Leaving) {
     leg_.server = nullptr;
     server.client_left();
@@ -365,6 +379,8 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
     if (ListHook<WaitTag>::is_linked()) (was == ClientState::Welcome ? pool_->newcomers : pool_->waiters).remove(this);
     forget_lookup();
     forget_counts();
+    if (auto it = pooler.numbers.find(number()); it != pooler.numbers.end() && it->second == this)
+      pooler.numbers.erase(it);
     may_die = in_flight == 0;
   }
   if (was == ClientState::Console && pooler.console != nullptr) {

@@ -15,6 +15,7 @@
 #include "net/address.h"
 #include "net/input.h"
 #include "net/stream.h"
+#include "pool/backend_call.h"
 #include "pool/database.h"
 #include "pool/parameters.h"
 #include "pool/prepare_commands.h"
@@ -97,6 +98,10 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   const SocketAddress& peer() const { return peer_; }
   int unix_peer_pid() const { return unix_pid_; }
   const CancelKey& cancel_key() const { return cancel_key_; }
+  // The first half of the key, which drivers show as a process id.
+  std::uint32_t number() const { return load_u32(cancel_key_.data()); }
+  // Ends as a backend does that is terminated; a statement that runs is cancelled first.
+  void terminate();
   const ParameterSetPtr& parameters() const { return parameters_; }
   void set_parameters(ParameterSetPtr set) { parameters_ = std::move(set); }
   const ParameterSetPtr& startup_parameters() const { return startup_parameters_; }
@@ -174,6 +179,11 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void note_function_call(Bytes in);
   bool deallocated_here(std::string_view sql);
   std::optional<Outcome> handle_statement_command(std::string_view sql);
+  bool signal_by_number(bool terminates, std::uint32_t number);
+  bool called_here(std::string_view sql);
+  bool parse_backend_call(Bytes text);
+  StatementPtr intern_backend_call(const BackendCall& call, Bytes text);
+  Outcome bind_backend_call(const StatementPtr& statement, MessageHead head, Bytes in, std::size_t& used);
   Outcome prepare_by_sql(const NamedStatement& made, std::string_view sql);
   Outcome execute_by_sql(const NamedStatement& run, std::string_view sql);
   void send_query(std::string_view sql, const NamedStatement& named, std::string_view name);
@@ -218,6 +228,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool is_counted_ = false;     // in the counts of its database and user
   bool is_in_lookup_ = false;   // in the count of pool_, which is auth_user's
   bool is_admin_ = false;
+  bool is_condemned_ = false;  // to be closed when its statement has ended
   bool nothing_received_ = true;
 
   std::unique_ptr<class ClientLogin> login_;

@@ -90,6 +90,7 @@ ClientSession::Outcome ClientSession::execute_by_sql(const NamedStatement& run, 
   if (!is_failed) server.ensure_prepared_for_query(statement);
   server.note_residue(statement->residue() | residue_of(sql, pooler.tracked));
   server.expect_query(nullptr);
+  server.last_expected()->statement = statement->number();
   send_query(sql, run, statement->server_name());
   return Outcome::Done;
 }

@@ -83,8 +83,14 @@ void ClientLogin::remember_lookup(Pool& pool) const {
 
 // A key of our own making: the client's, whichever server works for it.
 void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
-  random_bytes(session.cancel_key_);
-  session.cancel_key_[0] &= std::byte{0x7f};  // drivers show the first half as a process id
+  Pooler& pooler = session.pooler;
+  for (bool is_new = false; !is_new;) {
+    random_bytes(session.cancel_key_);
+    // Drivers show the first half as a process id: a positive number, and one that no process has.
+    session.cancel_key_[0] = (session.cancel_key_[0] & std::byte{0x3f}) | std::byte{0x40};
+    std::lock_guard guard(pooler.lock);
+    is_new = pooler.numbers.emplace(session.number(), &session).second;
+  }
   MessageWriter m(out, 'K');
   m->append(session.cancel_key_);
 }

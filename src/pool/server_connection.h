@@ -59,7 +59,7 @@ class ServerConnection final : public StreamOwner,
   // Starts setting the tracked parameters that differ from the client's; false: none does.
   bool set_parameters_for(ClientSession& client);
   // What a request of the client may leave in the session.
-  void note_residue(Residue residue) { residue_ |= residue; }
+  void note_residue(Residue residue) { residue_ |= residue & static_cast<Residue>(~residue::kCalls); }
   bool has_residue() const { return residue_ != residue::kNone; }
   // The transaction of the client has ended: true if the connection stays with it, because it is pinned, or because it
   // is asked for settings that may have changed first (ClientSession::settings_read).
@@ -89,6 +89,11 @@ class ServerConnection final : public StreamOwner,
   // Null: the server ignores this request (it skips to the next Sync), and what it would have changed is undone.
   Expected* expect(Request request, bool for_client = true, std::unique_ptr<StatementUndo> undo = nullptr);
   void forward(Bytes bytes) { stream_.send(bytes); }
+  // A request that uses a prepared statement of the client.
+  void expect_use(Request request, const PreparedStatement& statement) {
+    expect_plain(request);
+    if (!skips_until_sync_) replies_.back().statement = statement.number();
+  }
   // The usual case of expect(): a request of the client, nothing to undo.
   void expect_plain(Request request) {
     if (skips_until_sync_ || query_started == 0 || request == Request::Sync)
@@ -99,7 +104,7 @@ class ServerConnection final : public StreamOwner,
   // The newest entry; null: none.
   Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
-  void ensure_prepared(const StatementPtr& statement);
+  void ensure_prepared(const StatementPtr& statement, bool even_retired = false);
   // The same ahead of a Query that names it, with a Sync of our own where something was sent.
   void ensure_prepared_for_query(const StatementPtr& statement);
   // Takes the statement away, so that a Query can make it anew under its name.
@@ -109,6 +114,7 @@ class ServerConnection final : public StreamOwner,
   // An empty statement under this name (SQL), which a DEALLOCATE of the client's takes away again.
   static constexpr char kThrowaway[] = "pgbouncer_throwaway";
   void prepare_throwaway();
+  void send_parse(const PreparedStatement& statement);
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
   bool has_prepared(const PreparedStatement& statement) const { return statements_.has(statement); }
   // Gives the client the answers that are given here, and not by the server, as far as no others stand before them.
@@ -119,7 +125,8 @@ class ServerConnection final : public StreamOwner,
   void set_unnamed_owner(std::uint64_t client_id, Expected* by);
   void set_unnamed_residue(Residue residue) { unnamed_residue_ = residue; }
   void add_unnamed_residue(Residue residue) { unnamed_residue_ |= residue; }
-  void note_unnamed_runs() { residue_ |= unnamed_residue_; }
+  void note_unnamed_runs() { note_residue(unnamed_residue_); }
+  Residue unnamed_residue() const { return unnamed_residue_; }
   // A batch that is not answered yet changes which statements exist: what uses their names has to wait, since nobody
   // knows them before.
   bool has_unsettled_statements() const { return earlier_changes_ > 0; }
@@ -252,6 +259,8 @@ class ServerConnection final : public StreamOwner,
   bool has_undecided_requests();
   void after_error();
   void send_error(Bytes message);
+  bool is_about_changed_rows(std::string_view error);
+  void forget_changed_statement(std::uint64_t number);
   void step_finished();
   void answer_silent_heads();
   void start_step(Step step, const std::string& sql);
@@ -286,6 +295,7 @@ class ServerConnection final : public StreamOwner,
   Residue residue_ = residue::kNone;          // of the client's requests since it was given the connection
   Residue unnamed_residue_ = residue::kNone;  // of running the unnamed statement
   bool is_pinned_ = false;
+  bool has_changed_tables_ = false;
   std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
   int extra_ready_ = 0;               // ReadyForQuery that may come or not, after a failed COPY: not reused meanwhile
   bool front_has_answer_ = false;     // a message for the front of replies_ has come

@@ -101,9 +101,11 @@ void ServerConnection::pop_reply() {
   front_has_answer_ = false;
 }
 
-void ServerConnection::ensure_prepared(const StatementPtr& statement) {
+void ServerConnection::ensure_prepared(const StatementPtr& statement, bool even_retired) {
   if (skips_until_sync_) return;  // the server would not look at it
   if (statements_.has(*statement)) return statements_.touch(*statement);
+  if (statement->is_retired() && !even_retired)
+    return;  // the server will say that it is not there, and the client what that means
   note_prepared(statement);
   ByteBuffer out;
   auto undo = std::make_unique<StatementUndo>();
@@ -119,6 +121,12 @@ void ServerConnection::ensure_prepared(const StatementPtr& statement) {
   }
   stream_.send_copy(out.bytes());
   if (client_ != nullptr) client_->counters().server_parse_count.add(1);
+}
+
+void ServerConnection::send_parse(const PreparedStatement& statement) {
+  ByteBuffer out;
+  append_parse(out, statement);
+  stream_.send_copy(out.bytes());
 }
 
 void ServerConnection::ensure_prepared_for_query(const StatementPtr& statement) {

@@ -21,6 +21,10 @@ inline constexpr Residue kReset = 2;     // some may have been put back to what 
 inline constexpr Residue kState = 4;     // something that no other client may find; DISCARD ALL takes it away
 inline constexpr Residue kLasting = 8;   // DISCARD ALL does not
 inline constexpr Residue kUnread = 16;   // the text was not seen as a whole: command tags have to tell
+// Not left anywhere: statements of which each Bind has to be looked into (backend_call.h).
+inline constexpr Residue kCancelCall = 32;
+inline constexpr Residue kTerminateCall = 64;
+inline constexpr Residue kCalls = kCancelCall | kTerminateCall;
 }  // namespace residue
 
 // The whole text of a Query or Parse. Any thread; allocates nothing.
