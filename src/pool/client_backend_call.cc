@@ -97,7 +97,7 @@ StatementPtr ClientSession::intern_backend_call(const BackendCall& call, Bytes t
 }
 
 // statement: null for the unnamed one.
-ClientSession::Outcome ClientSession::bind_backend_call(const StatementPtr& statement, MessageHead head, Bytes in,
+Outcome ClientSession::bind_backend_call(const StatementPtr& statement, MessageHead head, Bytes in,
                                                         std::size_t& used) {
   used = kHeaderSize + head.body;
   if (in.size() < used) return Outcome::NeedMore;

@@ -73,7 +73,7 @@ void ClientSession::note_function_call(Bytes in) {
 // ------------------------------------------------------------------ PREPARE, EXECUTE
 
 // nullopt: it is neither, or of a statement that only the server can know.
-std::optional<ClientSession::Outcome> ClientSession::handle_statement_command(std::string_view sql) {
+std::optional<Outcome> ClientSession::handle_statement_command(std::string_view sql) {
   auto made = prepared_by(sql);
   auto run = made ? std::nullopt : executed_by(sql);
   if (!made && (!run || !statements_.find(run->name))) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<ClientSession::Outcome> ClientSession::handle_statement_command(st
   return made ? prepare_by_sql(*made, sql) : execute_by_sql(*run, sql);
 }
 
-ClientSession::Outcome ClientSession::execute_by_sql(const NamedStatement& run, std::string_view sql) {
+Outcome ClientSession::execute_by_sql(const NamedStatement& run, std::string_view sql) {
   ServerConnection& server = *leg_.server;
   StatementPtr statement = statements_.find(run.name);
   if (!statement) return Outcome::Wait;
@@ -95,7 +95,7 @@ ClientSession::Outcome ClientSession::execute_by_sql(const NamedStatement& run, 
   return Outcome::Done;
 }
 
-ClientSession::Outcome ClientSession::prepare_by_sql(const NamedStatement& made, std::string_view sql) {
+Outcome ClientSession::prepare_by_sql(const NamedStatement& made, std::string_view sql) {
   ServerConnection& server = *leg_.server;
   bool is_failed = server.transaction_status() == 'E';
   auto undo = std::make_unique<StatementUndo>();
@@ -139,7 +139,7 @@ void ClientSession::send_query(std::string_view sql, const NamedStatement& named
 }
 
 // EXECUTE as the unnamed statement. `text`: query and types.
-std::optional<ClientSession::Outcome> ClientSession::parse_execute(MessageHead head, Bytes text) {
+std::optional<Outcome> ClientSession::parse_execute(MessageHead head, Bytes text) {
   std::string_view sql = as_text(text).substr(0, as_text(text).find('\0'));
   auto run = executed_by(sql);
   if (!run || !statements_.find(run->name)) return std::nullopt;
