@@ -2,6 +2,7 @@
 // by two. Lines with # are for people.
 #pragma once
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,6 @@
 #include "sql/parse.h"
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
