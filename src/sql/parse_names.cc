@@ -139,8 +139,11 @@ Column StatementReader::resolve(std::uint16_t scope, std::string_view name) cons
   const std::uint16_t innermost = scope;
   for (; scope != kNone; scope = out_.scopes[scope].parent) {
     const Scope& here = out_.scopes[scope];
+    RelationSet visible = 0;
+    for (std::uint16_t index : here.relations) visible |= bit(index);
     for (const Merged& merged : merged_)
-      if (merged.scope == scope_owners_[scope] && merged.name == name) return merged.column;
+      if (merged.scope == scope_owners_[scope] && merged.name == name && (merged.members & visible))
+        return merged.column;
     std::uint16_t having = kNone, possible = kNone;
     std::size_t having_count = 0, possible_count = 0;
     for (std::uint16_t index : here.relations) {
