@@ -94,7 +94,8 @@ Catalog::Found Catalog::find(std::string_view schema, std::string_view name, con
     table = &t;
   }
   if (table) {
-    // Any other schema of the path, also a later one: the role may be barred from the earlier. pg_catalog always counts.
+    // Any other schema of the path, also a later one: the role may be barred from the earlier. pg_catalog always
+    // counts.
     if (schema.empty())
       for (const std::string& other : table->collisions)
         if (other == "pg_catalog" || contains(path.schemas, other)) return {Kind::Hidden, nullptr, {}};

@@ -31,10 +31,10 @@ struct UserType {
   std::uint32_t oid = 0;
   Kind kind = Kind::Base;
   std::string schema, name;
-  std::string extension;       // it belongs to; "" if none
-  std::uint32_t element = 0;   // of an array
-  std::uint32_t base = 0;      // of a domain
-  std::uint32_t array = 0;     // the array type of it
+  std::string extension;      // it belongs to; "" if none
+  std::uint32_t element = 0;  // of an array
+  std::uint32_t base = 0;     // of a domain
+  std::uint32_t array = 0;    // the array type of it
 };
 
 struct Column {
@@ -83,14 +83,14 @@ struct Table {
   bool tenant_added = false;  // by add-table: the application does not know the column
   std::vector<Column> columns;
   std::vector<UniqueSet> unique_sets;
-  std::string refs;                                       // quoted
-  std::string local_schema, local_name, local_part;       // local_part: quoted
+  std::string refs;                                  // quoted
+  std::string local_schema, local_name, local_part;  // local_part: quoted
   std::vector<Parent> parents;
   std::vector<std::uint16_t> changed_children;  // tables in which a DELETE here deletes or changes rows
   std::vector<CloudKey> cloud_keys;
   std::vector<Trigger> triggers;
-  std::vector<std::string> policies, rules;     // the application's
-  std::vector<std::string> collisions;          // schemas that have another relation of this name
+  std::vector<std::string> policies, rules;  // the application's
+  std::vector<std::string> collisions;       // schemas that have another relation of this name
 
   std::uint16_t column(std::string_view name) const;  // kNoColumn
   const Parent* parent(std::uint16_t column) const;
@@ -121,8 +121,8 @@ struct SearchPath {
 
 // Other relations of the cloud that are not just rows.
 enum class OtherKind : std::uint8_t {
-  View,    // reaches a table under LokaDB
-  Part,    // local part of a table
+  View,  // reaches a table under LokaDB
+  Part,  // local part of a table
   Refs,
   Active,  // has triggers, rules or policies, or is a view or foreign table: may touch anything
 };
@@ -162,7 +162,9 @@ class Catalog {
   const std::vector<std::string>& casts() const { return casts_; }
 
   // Organizations as they are written: canonical, and none of '', '*' and nobody().
-  bool is_reserved(std::string_view canonical) const { return canonical.empty() || canonical == "*" || canonical == nobody_; }
+  bool is_reserved(std::string_view canonical) const {
+    return canonical.empty() || canonical == "*" || canonical == nobody_;
+  }
   std::optional<std::string> canonical_organization(std::string_view text) const;
 
   ValueType tenant_type() const { return tenant_type_; }

@@ -207,8 +207,10 @@ Result<std::shared_ptr<const Catalog>> Catalog::parse(std::string_view document)
   try {
     return Loader::load(Json::parse(document));
   } catch (const std::exception& fault) {
-    return Error{std::string_view("XX000"), Severity::Error,
-                 std::string("the routing catalog of the cloud cannot be read: ") + fault.what(), {}};
+    return Error{std::string_view("XX000"),
+                 Severity::Error,
+                 std::string("the routing catalog of the cloud cannot be read: ") + fault.what(),
+                 {}};
   }
 }
 

@@ -108,7 +108,8 @@ std::optional<std::string> canonical_parameter(ValueType type, const Parameter& 
       }
       std::size_t size = integer_size(p.type);
       if (size == 0) return std::nullopt;
-      if (p.is_binary) return p.bytes.size() == size ? integer_in(ValueType::BigInt, big_endian(p.bytes)) : std::nullopt;
+      if (p.is_binary)
+        return p.bytes.size() == size ? integer_in(ValueType::BigInt, big_endian(p.bytes)) : std::nullopt;
       // A declared int4 that is out of its range is the server's to refuse; compared, types of integers may differ.
       return canonical_text(size == 8 ? ValueType::BigInt : ValueType::Int, p.bytes);
     }

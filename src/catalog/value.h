@@ -24,8 +24,8 @@ std::string_view sql_name(ValueType type);
 std::optional<std::string> canonical_text(ValueType type, std::string_view text);
 
 // Type oids of PostgreSQL that parameters of such columns are declared with.
-inline constexpr std::uint32_t kInt8Oid = 20, kInt2Oid = 21, kInt4Oid = 23, kTextOid = 25, kUnknownOid = 705, kVarcharOid = 1043,
-                               kUuidOid = 2950;
+inline constexpr std::uint32_t kInt8Oid = 20, kInt2Oid = 21, kInt4Oid = 23, kTextOid = 25, kUnknownOid = 705,
+                               kVarcharOid = 1043, kUuidOid = 2950;
 
 struct Parameter {
   std::string_view bytes;

@@ -94,7 +94,8 @@ struct Parameters {
 };
 
 // Those of the command line; without any, and with -org, what makes every condition one of that organization.
-Parameters parameters(const Question& q, const sql::Statement& statement, const route::Analysis& analysis, RefsOfCloud& refs) {
+Parameters parameters(const Question& q, const sql::Statement& statement, const route::Analysis& analysis,
+                      RefsOfCloud& refs) {
   Parameters made;
   made.texts = q.values;
   made.texts.resize(statement.parameter_count);
@@ -132,7 +133,9 @@ Explained explain(const Question& q, const sql::Statement& statement, const rout
   if (q.values.empty() && q.organization.empty() && !q.tenant && names_parameters(made.analysis))
     throw Failure{"the way of this statement depends on its parameters: give their values behind it, or -org", kUsage};
   if (!q.values.empty() && q.values.size() < statement.parameter_count)
-    throw Failure{"the statement has " + std::to_string(statement.parameter_count) + " parameters: give a value for each", kUsage};
+    throw Failure{
+        "the statement has " + std::to_string(statement.parameter_count) + " parameters: give a value for each",
+        kUsage};
   RefsOfCloud refs(q.db, q.organization);
   Parameters params = parameters(q, statement, made.analysis, refs);
   route::Session session;
@@ -169,14 +172,19 @@ std::string_view access_word(route::Access access) {
 
 std::string_view known_word(const Verdict& v) {
   if (v.whose == Verdict::Whose::Nobody) return "by a key that nobody has";
-  constexpr std::string_view kWords[] = {"", "the application has named it", "by a condition on the tenant column", "by refs"};
+  constexpr std::string_view kWords[] = {"", "the application has named it", "by a condition on the tenant column",
+                                         "by refs"};
   return kWords[static_cast<std::size_t>(v.known)];
 }
 
 Json to_json(const std::string& text, const Explained& e, bool is_stand_in) {
   const Verdict& v = e.verdict;
   const route::ReasonInfo& why = route::info(v.reason);
-  Json j{{"statement", text}, {"path", path_word(v)}, {"access", access_word(e.analysis.access)}, {"reason", why.id}, {"text", why.text}};
+  Json j{{"statement", text},
+         {"path", path_word(v)},
+         {"access", access_word(e.analysis.access)},
+         {"reason", why.id},
+         {"text", why.text}};
   if (v.reason == e.analysis.cloud_reason && !e.analysis.detail.empty()) j["detail"] = e.analysis.detail;
   if (!why.advice.empty()) j["advice"] = why.advice;
   if (!v.sqlstate.empty()) j["sqlstate"] = v.sqlstate;
@@ -238,7 +246,9 @@ Question question(Connection& db, const Flags& flags) {
     throw Failure{"database " + db.database() + " has no routing catalog: run lokadb init on it first"};
   auto catalog = Catalog::parse(db.value(std::string(catalog::kCatalogQuery)));
   if (!catalog) throw Failure{catalog.error().log_text()};
-  Question q{db, *catalog, catalog::SearchPath::parse(db.value("SHOW search_path"), db.value("SELECT current_user")), {}, {}, {}, {}};
+  Question q{db, *catalog, catalog::SearchPath::parse(db.value("SHOW search_path"), db.value("SELECT current_user")),
+             {}, {},       {},
+             {}};
   if (flags.has("org")) q.organization = canonical_org(db, flags.get("org"));
   if (flags.has("profile")) {
     check_profile(flags.get("profile"));
@@ -261,10 +271,13 @@ int run(const Flags& flags) {
   Question q = question(db, flags);
   sql::Parsed parsed = sql::parse_sql(text);
   if (!parsed.error.empty())
-    throw Failure{"PostgreSQL would refuse this: " + parsed.error + " at character " + std::to_string(parsed.error_position)};
+    throw Failure{"PostgreSQL would refuse this: " + parsed.error + " at character " +
+                  std::to_string(parsed.error_position)};
   route::LiteralList literals(text);
   Json all = Json::array();
-  for (const sql::Statement& statement : parsed.statements) all.push_back(to_json(text_of(statement, text), explain(q, statement, literals), q.values.empty() && statement.parameter_count > 0));
+  for (const sql::Statement& statement : parsed.statements)
+    all.push_back(to_json(text_of(statement, text), explain(q, statement, literals),
+                          q.values.empty() && statement.parameter_count > 0));
   if (flags.has("json")) return std::printf("%s\n", all.dump(2).c_str()), 0;
   for (const Json& j : all) tell(j);
   return 0;
@@ -272,6 +285,7 @@ int run(const Flags& flags) {
 
 }  // namespace
 
-const Command kExplain{"explain", "Says where the proxy would send a statement, and why", "SQL [VALUE ...]", kFlags, run};
+const Command kExplain{"explain", "Says where the proxy would send a statement, and why", "SQL [VALUE ...]", kFlags,
+                       run};
 
 }  // namespace lokadb::cli

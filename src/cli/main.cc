@@ -14,7 +14,7 @@ namespace {
 
 constexpr const Command* kCommands[] = {&kInit,           &kAddTable, &kRemoveTable, &kTables,     &kOrgs,
                                         &kMoveOrg,        &kPause,    &kResume,      &kOrgProfile, &kKeygen,
-                                        &kOrgCredentials, &kRefsDiff, &kRefsSync, &kExplain};
+                                        &kOrgCredentials, &kRefsDiff, &kRefsSync,    &kExplain};
 
 int width(std::string_view text) {
   int n = 0;

@@ -14,9 +14,9 @@
 namespace lokadb::route {
 
 enum class Touch : std::uint8_t {
-  Nothing,       // no relation at all and nothing that might read one unseen
-  CloudTables,   // plain tables of the cloud
-  Unknown,       // may touch anything
+  Nothing,      // no relation at all and nothing that might read one unseen
+  CloudTables,  // plain tables of the cloud
+  Unknown,      // may touch anything
   LokadbTables,
 };
 
@@ -28,11 +28,11 @@ struct Source {
     Tenant,  // the values are organizations
     Key,     // the values are keys of `table`, whose refs say the organization
   } kind = Kind::Tenant;
-  std::uint16_t table = 0;  // number in the catalog; Tenant: of the relation's own table
+  std::uint16_t table = 0;                               // number in the catalog; Tenant: of the relation's own table
   catalog::ValueType type = catalog::ValueType::BigInt;  // of the column that is compared
   // More than one (an IN list, rows of VALUES): they must all come out as the same organization.
   std::vector<sql::Value> values;
-  bool is_array = false;    // the one value is an array of them
+  bool is_array = false;  // the one value is an array of them
   // New rows: a key that belongs to nobody leaves the organization unknown. Else such a key just finds no row.
   bool must_exist = false;
   // There is no foreign key behind the relation: a key that nobody has may still be in rows.
@@ -82,13 +82,15 @@ struct Analysis {
 
   // Writes. The new rows' key is not in the statement and is computed in the cloud, from this default (SPEC W2).
   bool needs_new_keys = false;
-  bool may_change_keys = false;      // INSERT, DELETE, COPY: there is a refs step
+  bool may_change_keys = false;  // INSERT, DELETE, COPY: there is a refs step
   // Relations without a foreign key that it sets: check_parents looks at them in the refs step (SPEC W6).
   std::vector<std::uint16_t> declared_parents;  // columns of the target
   // For each $n: it stands in one place only, so that its type, if not declared, is that of what it is compared with.
   std::vector<bool> is_used_once;
   // The tenant column is assigned this: direct only if it is the organization's own value (as ORMs write all columns).
   std::vector<sql::Value> assigned_tenants;
+  // The same for the key: direct only if it is one of the values that the condition says the key has.
+  std::vector<sql::Value> assigned_keys, condition_keys;
 };
 
 // Never fails: what is not understood has a cloud_reason. statement is borrowed for the call only.

@@ -40,7 +40,8 @@ std::optional<ValueType> cast_type(std::string_view cast, ValueType type) {
 Constant of_literal(const sql::Value& value, ValueType type, const Values& values) {
   if (value.index >= values.literals.size()) return {};
   const Literal& literal = values.literals[value.index];
-  if (literal.kind == Literal::Kind::String) return value.is_negated ? Constant{} : made(canonical_text(type, literal.text));
+  if (literal.kind == Literal::Kind::String)
+    return value.is_negated ? Constant{} : made(canonical_text(type, literal.text));
   if (literal.kind != Literal::Kind::Number || !is_integer(type)) return {};
   if (!std::all_of(literal.text.begin(), literal.text.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
   return made(canonical_text(type, value.is_negated ? "-" + std::string(literal.text) : std::string(literal.text)));
@@ -196,7 +197,8 @@ Constants of_array(const Analysis& analysis, const sql::Value& value, ValueType 
     type = *element;
   }
   if (value.kind == sql::Value::Kind::Literal) {
-    if (value.index >= values.literals.size() || values.literals[value.index].kind != Literal::Kind::String) return std::nullopt;
+    if (value.index >= values.literals.size() || values.literals[value.index].kind != Literal::Kind::String)
+      return std::nullopt;
     return of_array_text(values.literals[value.index].text, type);
   }
   if (value.index == 0 || value.index > values.parameters.size()) return std::nullopt;
@@ -213,7 +215,8 @@ bool is_readable(const Constant& c, ValueType type, bool has_utf8) {
 
 }  // namespace
 
-Constant constant(const Analysis& analysis, const sql::Value& value, ValueType type, const Values& values, bool has_utf8) {
+Constant constant(const Analysis& analysis, const sql::Value& value, ValueType type, const Values& values,
+                  bool has_utf8) {
   if (value.kind == sql::Value::Kind::Null) return {Kind::Null};
   auto compared_as = cast_type(value.cast, type);
   if (!compared_as) return {};
@@ -230,7 +233,8 @@ Constants constants(const Analysis& analysis, const Source& source, const Values
     if (!elements) return std::nullopt;
     all = std::move(*elements);
   } else {
-    for (const sql::Value& value : source.values) all.push_back(constant(analysis, value, source.type, values, has_utf8));
+    for (const sql::Value& value : source.values)
+      all.push_back(constant(analysis, value, source.type, values, has_utf8));
   }
   for (const Constant& c : all)
     if (c.kind == Kind::Unknown || !is_readable(c, source.type, has_utf8)) return std::nullopt;

@@ -17,8 +17,8 @@ using Whose = Verdict::Whose;
 // What one source, or all that is known of one relation, says.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    Unknown,   // cannot be known here
-    Nowhere,   // no row of any organization
+    Unknown,  // cannot be known here
+    Nowhere,  // no row of any organization
     One,
     Several,
     LookUp,
@@ -77,11 +77,13 @@ class Decision {
 
   Outcome ask_key(const Source& source, const std::string& key) {
     const catalog::Table& table = catalog_.tables()[source.table];
-    if (table.key_type == catalog::ValueType::Int && !canonical_text(catalog::ValueType::Int, key)) return {Outcome::Kind::Nowhere};
+    if (table.key_type == catalog::ValueType::Int && !canonical_text(catalog::ValueType::Int, key))
+      return {Outcome::Kind::Nowhere};
     KeySource::Found found = keys_.find(table, key);
     Key asked{source.table, key};
     if (found.answer == KeySource::Answer::NotAsked) {
-      if (std::find(out_.look_ups.begin(), out_.look_ups.end(), asked) == out_.look_ups.end()) out_.look_ups.push_back(std::move(asked));
+      if (std::find(out_.look_ups.begin(), out_.look_ups.end(), asked) == out_.look_ups.end())
+        out_.look_ups.push_back(std::move(asked));
       return {Outcome::Kind::LookUp};
     }
     if (found.answer == KeySource::Answer::Nobody) return {Outcome::Kind::Nowhere};
@@ -114,7 +116,8 @@ class Decision {
       Outcome one = ask(source, value);
       // A key that nobody has finds no row; but a new row must belong to somebody, and a parent without a foreign key
       // may be missing.
-      if (one.kind == Outcome::Kind::Nowhere && (source.must_exist || (source.may_dangle && value.kind == Constant::Kind::Text)))
+      if (one.kind == Outcome::Kind::Nowhere &&
+          (source.must_exist || (source.may_dangle && value.kind == Constant::Kind::Text)))
         is_partly_unknown = true;
       sum = combine(std::move(sum), std::move(one));
     }
@@ -182,7 +185,8 @@ class Decision {
 
   Reason unknown_reason(bool has_sources) const {
     if (analysis_.cloud_reason != Reason::None) return analysis_.cloud_reason;
-    if (analysis_.access == Access::Write && analysis_.kind == sql::StatementClass::Insert) return Reason::InsertWithoutOrganization;
+    if (analysis_.access == Access::Write && analysis_.kind == sql::StatementClass::Insert)
+      return Reason::InsertWithoutOrganization;
     return has_sources && analysis_.sources_are_sound ? Reason::ValueNotKnown : Reason::OrganizationUnknown;
   }
 
@@ -199,11 +203,14 @@ class Decision {
   // --- which way
 
   Verdict without_organization(Reason reason) {
-    if (session_.is_rejecting && !session_.is_allowed && is_about_rows()) return refuse(Reason::Rejected, sqlstate::kFeatureNotSupported);
+    if (session_.is_rejecting && !session_.is_allowed && is_about_rows())
+      return refuse(Reason::Rejected, sqlstate::kFeatureNotSupported);
     // The cloud would answer for some organizations only, or weaken what was asked for.
-    if (is_about_rows() && catalog_.has_direct_organizations()) return refuse(Reason::OrganizationNotNamed, sqlstate::kFeatureNotSupported);
+    if (is_about_rows() && catalog_.has_direct_organizations())
+      return refuse(Reason::OrganizationNotNamed, sqlstate::kFeatureNotSupported);
     if (catalog_.has_moved_organizations())
-      if (Reason cannot = silently_weakened(); cannot != Reason::None) return refuse(cannot, sqlstate::kFeatureNotSupported);
+      if (Reason cannot = silently_weakened(); cannot != Reason::None)
+        return refuse(cannot, sqlstate::kFeatureNotSupported);
     return cloud(reason);
   }
 
@@ -258,12 +265,33 @@ class Decision {
       Constant c = constant(analysis_, value, catalog_.tenant_type(), values_, session_.has_utf8);
       if (c.kind != Constant::Kind::Text || c.text != out_.organization) return Reason::ChangesKey;
     }
-    if (analysis_.access == Access::Write && out_.known == Verdict::Known::Named && lacks_organization()) return Reason::InsertWithoutOrganization;
+    if (changes_key()) return Reason::ChangesKey;
+    if (analysis_.access == Access::Write && out_.known == Verdict::Known::Named && lacks_organization())
+      return Reason::InsertWithoutOrganization;
     if (session_.not_eligible != Reason::None) return session_.not_eligible;
     if (session_.catalog_is_stale) return Reason::CatalogStale;
     if (analysis_.access == Access::Write && !session_.sends_writes) return Reason::WritesNotYetDirect;
     if (analysis_.access == Access::LockingRead && !session_.sends_locking_reads) return Reason::LocksNotYetDirect;
     return Reason::None;
+  }
+
+  bool changes_key() const {
+    if (analysis_.assigned_keys.empty()) return false;
+    auto read = [&](const sql::Value& value, std::uint16_t table) {
+      return constant(analysis_, value, catalog_.tables()[table].key_type, values_, session_.has_utf8);
+    };
+    auto target =
+        std::find_if(analysis_.bound.begin(), analysis_.bound.end(), [](const Bound& b) { return b.is_target; });
+    return !std::all_of(analysis_.assigned_keys.begin(), analysis_.assigned_keys.end(),
+                        [&](const sql::Value& assigned) {
+                          Constant c = read(assigned, target->table);
+                          return c.kind == Constant::Kind::Text &&
+                                 std::any_of(analysis_.condition_keys.begin(), analysis_.condition_keys.end(),
+                                             [&](const sql::Value& value) {
+                                               Constant known = read(value, target->table);
+                                               return known.kind == Constant::Kind::Text && known.text == c.text;
+                                             });
+                        });
   }
 
   // NULL for the tenant column of a new row: the cloud's trigger would fill it in.
@@ -272,7 +300,9 @@ class Decision {
       const Source& source = analysis_.sources[number];
       if (!source.must_exist) continue;
       auto all = constants(analysis_, source, values_, session_.has_utf8);
-      if (!all || std::any_of(all->begin(), all->end(), [](const Constant& c) { return c.kind == Constant::Kind::Null; })) return true;
+      if (!all ||
+          std::any_of(all->begin(), all->end(), [](const Constant& c) { return c.kind == Constant::Kind::Null; }))
+        return true;
     }
     return false;
   }

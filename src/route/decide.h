@@ -43,14 +43,14 @@ class KeySource {
 
 struct Session {
   enum class Naming : std::uint8_t { Nothing, One, All } naming = Naming::Nothing;
-  std::string_view named;                // Naming::One: canonical, not reserved
-  Reason not_eligible = Reason::None;    // why this session or its transaction has no direct path now
+  std::string_view named;              // Naming::One: canonical, not reserved
+  Reason not_eligible = Reason::None;  // why this session or its transaction has no direct path now
   bool catalog_is_stale = false;
-  bool is_rejecting = false;             // [router] policy = reject
-  bool is_allowed = false;               // the statement is in the list allow, or the role in all_roles
-  bool logs_mismatch = false;            // [tenant] mismatch = log
-  bool has_utf8 = true;                  // client_encoding is UTF8: texts arrive as the server keeps them
-  bool sends_writes = false;             // direct writes are possible here
+  bool is_rejecting = false;   // [router] policy = reject
+  bool is_allowed = false;     // the statement is in the list allow, or the role in all_roles
+  bool logs_mismatch = false;  // [tenant] mismatch = log
+  bool has_utf8 = true;        // client_encoding is UTF8: texts arrive as the server keeps them
+  bool sends_writes = false;   // direct writes are possible here
   bool sends_locking_reads = false;
   std::optional<catalog::Profile> profile;  // of the organization, instead of its own (an estimate)
 };
@@ -78,7 +78,7 @@ struct Verdict {
     Unknown,   // or several: tenant ''
     Nobody,    // the key belongs to no organization: tenant nobody()
     One,
-    All,       // the application said '*'
+    All,  // the application said '*'
   } whose = Whose::Unknown;
   std::string organization;     // Whose::One: canonical
   std::int64_t generation = 0;  // that the decision was made under; 0: never moved

@@ -43,8 +43,8 @@ struct Node {
   Place place{};
   std::vector<sql::Value> values{};
   bool is_array = false;
-  std::uint16_t domain = kNoDomain;   // Column: holds keys of this table. KeyOwner: the refs to ask
-  const Table* table = nullptr;       // Column
+  std::uint16_t domain = kNoDomain;  // Column: holds keys of this table. KeyOwner: the refs to ask
+  const Table* table = nullptr;      // Column
 };
 
 // The equalities that hold for one relation, and what follows from them.
@@ -92,7 +92,7 @@ class Closure {
   }
 
  private:
-  bool holds(sql::RelationSet set) const { return (set >> relation_ & 1) != 0; }
+  bool holds(sql::RelationSet set) const { return (set & names_.covering(relation_)) != 0; }
 
   std::size_t column_node(const Place& place) {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
@@ -158,7 +158,8 @@ class Closure {
       for (std::size_t j = 0; j < n; ++j) {
         if (j == i || key_class(j) != key_class(i)) continue;
         if (nodes_[j].kind == Node::Kind::Column) {
-          if (nodes_[j].domain == nodes_[i].domain) owners_.emplace_back(mine, tenant_of(nodes_[j].place.mention, nodes_[j].place.relation));
+          if (nodes_[j].domain == nodes_[i].domain)
+            owners_.emplace_back(mine, tenant_of(nodes_[j].place.mention, nodes_[j].place.relation));
         } else {
           owners_.emplace_back(mine, owner_node(nodes_[i], nodes_[j]));
         }
@@ -171,7 +172,8 @@ class Closure {
   std::size_t key_class(std::size_t i) { return classes_.of(i); }
 
   std::size_t owner_node(const Node& column, const Node& value) {
-    bool is_declared = column.place.column != column.table->key && column.table->parent(column.place.column)->is_declared;
+    bool is_declared =
+        column.place.column != column.table->key && column.table->parent(column.place.column)->is_declared;
     Node node;
     node.kind = Node::Kind::KeyOwner;
     node.values = value.values;

@@ -1,5 +1,5 @@
-// The columns of a statement: which rights of the client's role they take (SPEC R2), and whether they mean the same in the
-// organization's database.
+// The columns of a statement: which rights of the client's role they take (SPEC R2), and whether they mean the same in
+// the organization's database.
 #pragma once
 
 #include <map>

@@ -51,10 +51,12 @@ void count_parameters(std::string_view text, bool has_standard_strings, Statemen
   text = text.substr(static_cast<std::size_t>(statement.location));
   if (statement.length > 0) text = text.substr(0, static_cast<std::size_t>(statement.length));
   Lexer lexer(text, has_standard_strings);
-  for (Token token = lexer.next(); token.kind != TokenKind::End && token.kind != TokenKind::Error; token = lexer.next()) {
+  for (Token token = lexer.next(); token.kind != TokenKind::End && token.kind != TokenKind::Error;
+       token = lexer.next()) {
     if (token.kind != TokenKind::Parameter) continue;
     std::size_t number = 0;
-    for (char c : text.substr(token.start + 1, token.end - token.start - 1)) number = number * 10 + static_cast<std::size_t>(c - '0');
+    for (char c : text.substr(token.start + 1, token.end - token.start - 1))
+      number = number * 10 + static_cast<std::size_t>(c - '0');
     if (number == 0 || number > 0xffff) continue;
     if (statement.parameter_uses.size() < number) statement.parameter_uses.resize(number);
     ++statement.parameter_uses[number - 1];
@@ -99,7 +101,8 @@ Parsed parse_sql(std::string_view text, bool has_standard_strings) {
   } else {
     Tree tree(pg_query__parse_result__unpack(nullptr, result.parse_tree.len,
                                              reinterpret_cast<const std::uint8_t*>(result.parse_tree.data)));
-    parsed = tree ? read_tree(text, *tree, lifted.literals, has_standard_strings) : failure("parse tree cannot be read", 0);
+    parsed =
+        tree ? read_tree(text, *tree, lifted.literals, has_standard_strings) : failure("parse tree cannot be read", 0);
   }
   pg_query_free_protobuf_parse_result(result);
   return parsed;

@@ -139,6 +139,9 @@ struct ColumnUse {
   enum class How : std::uint8_t { Read, Inserted, Updated, Returned } how = How::Read;
   // GROUP BY name, where an output column has that name too: it is a column only if the relation has it.
   bool may_be_output = false;
+  // It stands behind WHERE (targets, HAVING, ORDER BY) and in no function's arguments: with GROUP BY it must be
+  // grouped.
+  bool is_bare = false;
 };
 
 struct FunctionCall {
@@ -244,7 +247,7 @@ struct Statement {
   StatementClass inner = StatementClass::Empty;
   bool explain_analyzes = false;
 
-  std::uint16_t parameter_count = 0;  // the highest $n
+  std::uint16_t parameter_count = 0;          // the highest $n
   std::vector<std::uint16_t> parameter_uses;  // [n - 1]: in how many places $n stands
   bool has_returning = false;
   bool has_row_locks = false;  // FOR UPDATE, SHARE, ...

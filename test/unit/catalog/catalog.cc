@@ -45,13 +45,16 @@ BOOST_AUTO_TEST_CASE(organizations_have_profiles) {
 BOOST_AUTO_TEST_CASE(reserved_values_are_no_organizations) {
   auto catalog = route::test_catalog();
   BOOST_TEST(*catalog->canonical_organization(" 007") == "7");
-  for (auto text : {"", "*", "-9223372036854775808", "x", "1.0"}) BOOST_TEST(!catalog->canonical_organization(text).has_value());
+  for (auto text : {"", "*", "-9223372036854775808", "x", "1.0"})
+    BOOST_TEST(!catalog->canonical_organization(text).has_value());
 }
 
 // SPEC D1a
 BOOST_AUTO_TEST_CASE(a_name_is_the_table_only_if_no_other_relation_can_be_meant) {
   auto catalog = route::test_catalog();
-  auto kind = [&](std::string_view schema, std::string_view path) { return catalog->find(schema, "documents", path_of(path)).kind; };
+  auto kind = [&](std::string_view schema, std::string_view path) {
+    return catalog->find(schema, "documents", path_of(path)).kind;
+  };
   BOOST_TEST((kind("", "public") == Kind::Table));
   BOOST_TEST((kind("", "\"$user\", public") == Kind::Table));
   BOOST_TEST((kind("", "pg_catalog, public") == Kind::Table));

@@ -54,7 +54,8 @@ std::vector<Entry> read_corpus() {
     std::vector<std::string> head = split_list(line.substr(0, bar));
     std::vector<std::string> rest = split(line.substr(bar + 3), " :: ");
     BOOST_REQUIRE_MESSAGE(head.size() == 2 || head.size() == 3, "corpus.txt:" << number);
-    Entry entry{number, head[0], head[1], head.size() == 3 ? head[2] : "", rest[0], {rest.begin() + 1, rest.end()}, context};
+    Entry entry{number, head[0], head[1], head.size() == 3 ? head[2] : "", rest[0], {rest.begin() + 1, rest.end()},
+                context};
     all.push_back(std::move(entry));
   }
   return all;
@@ -100,7 +101,8 @@ BOOST_AUTO_TEST_CASE(every_statement_goes_where_the_corpus_says) {
     Verdict v = decide(analysis, {literals.view(), parameters}, session, TestKeys());
     std::string is = path_word(v) + " " + std::string(info(v.reason).id) + " " + organization_word(v);
     std::string wanted = entry.path + " " + entry.reason + " " + entry.organization;
-    BOOST_CHECK_MESSAGE(is == wanted, "corpus.txt:" << entry.line << ": " << is << (analysis.detail.empty() ? "" : " (" + analysis.detail + ")")
+    BOOST_CHECK_MESSAGE(is == wanted, "corpus.txt:" << entry.line << ": " << is
+                                                    << (analysis.detail.empty() ? "" : " (" + analysis.detail + ")")
                                                     << ", not " << wanted << ": " << entry.statement);
   }
 }
