@@ -182,6 +182,7 @@ class StatementReader {
   Level* level_ = nullptr;
   ColumnUse::How how_ = ColumnUse::How::Read;  // what a column that is met now is used for
   bool is_in_conflict_ = false;                // excluded.c means the row proposed
+  int calls_ = 0;                              // function calls around
   int depth_ = 0;                              // of expressions
   std::vector<CommonTable> common_tables_;     // visible now, innermost last
   std::vector<Merged> merged_;

@@ -140,6 +140,9 @@ struct ColumnUse {
   enum class How : std::uint8_t { Read, Inserted, Updated, Returned } how = How::Read;
   // GROUP BY name, where an output column has that name too: it is a column only if the relation has it.
   bool may_be_output = false;
+  // It stands behind WHERE (targets, HAVING, ORDER BY) and in no function's arguments: with GROUP BY it must be
+  // grouped.
+  bool is_bare = false;
 };
 
 struct FunctionCall {
