@@ -59,6 +59,14 @@ class Decision {
     out_.whose = Whose::One;
     out_.organization = session_.named;
     out_.known = Verdict::Known::Named;
+    find_profile();
+  }
+
+  void find_profile() {
+    const catalog::Organization* o = catalog_.organization(out_.organization);
+    out_.profile = o ? o->profile : Profile::Local;
+    out_.generation = o ? o->generation : 0;
+    if (session_.profile) out_.profile = *session_.profile;
   }
 
   // SPEC T2: a condition or a new row that names an organization, and another one.
@@ -230,10 +238,7 @@ class Decision {
   }
 
   Verdict of_organization() {
-    const catalog::Organization* o = catalog_.organization(out_.organization);
-    out_.profile = o ? o->profile : Profile::Local;
-    out_.generation = o ? o->generation : 0;
-    if (session_.profile) out_.profile = *session_.profile;
+    find_profile();
     switch (out_.profile) {
       case Profile::Local:
         return at_home(Reason::NotMoved);
