@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/connection.h"
+#include "cli/installed.h"
 
 namespace lokadb::cli {
 
@@ -28,6 +29,7 @@ void print_table(const Rows& rows) {
 
 int list(const Flags& flags, const std::string& sql) {
   Connection db(flags.get("db"), "lokadb");
+  check_installed(db);
   if (flags.has("json"))
     std::printf("%s\n", db.value("SELECT coalesce(jsonb_agg(to_jsonb(x)), '[]') FROM (" + sql + ") x").c_str());
   else

@@ -1,10 +1,11 @@
 #include "cli/organization.h"
 
+#include "cli/installed.h"
+
 namespace lokadb::cli {
 
 std::string canonical_org(Connection& db, const std::string& org) {
-  if (db.value("SELECT to_regnamespace('lokadb')").empty())
-    throw Failure{"database " + db.database() + " has no schema lokadb: run lokadb init -db first"};
+  check_installed(db);
   try {
     return db.value("SELECT lokadb.canonical($1)", {org});
   } catch (const Failure& failure) {

@@ -35,11 +35,11 @@ int run_command(const std::vector<std::string>& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Until the time is over or a signal comes; a lost session, which has ended the pause, is an error.
+// Until the time is over (below 0: never) or a signal comes; a lost session, which has ended the pause, is an error.
 void hold(Connection& db, double seconds) {
   using std::chrono::steady_clock;
   auto end = steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (stop_asked == 0 && (seconds == 0 || steady_clock::now() < end)) {
+  while (stop_asked == 0 && (seconds < 0 || steady_clock::now() < end)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     db.query("SELECT 1");
   }
@@ -53,7 +53,7 @@ constexpr FlagSpec kPauseFlags[] = {
 };
 
 int pause(const Flags& flags) {
-  double seconds = flags.seconds("for", 0), timeout = flags.seconds("timeout", 60);
+  double seconds = flags.seconds("for", -1), timeout = flags.seconds("timeout", 60);
   Connection db(flags.get("db"), "lokadb pause");
   std::string org = canonical_org(db, flags.get("org"));
   struct sigaction action {};
@@ -123,8 +123,13 @@ int org_profile(const Flags& flags) {
   in_transaction(db, [&] {
     if (login) db.query("SELECT lokadb.make_mapping($1, $2, $3)", {now.get(0, 1), login->user, login->password});
     if (drops && has_mapping) db.run("DROP USER MAPPING FOR PUBLIC SERVER " + db.quoted(now.get(0, 1)));
-    db.query("UPDATE lokadb.organizations SET profile = $2, generation = DEFAULT, changed_at = now() WHERE org = $1",
-             {org, profile});
+    // It may have come home while the pause was waited for.
+    if (db.query(
+              "UPDATE lokadb.organizations SET profile = $2, generation = DEFAULT, changed_at = now() WHERE org = $1 "
+              "AND server IS NOT NULL RETURNING 1",
+              {org, profile})
+            .size() == 0)
+      throw Failure{"organization " + org + " has come home meanwhile: nothing was changed"};
     db.query("SELECT pg_notify('lokadb', jsonb_build_object('org', $1::text, 'event', 'changed')::text)", {org});
   });
   std::printf("organization %s: %s (was %s), paused for %.2f s\n", org.c_str(), profile.c_str(), now.get(0, 0).c_str(),

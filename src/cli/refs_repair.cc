@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "cli/installed.h"
 #include "cli/organization.h"
 #include "cli/pause.h"
 
@@ -53,9 +54,8 @@ RefsRepair::RefsRepair(const Flags& flags, bool dry)
       timeout_(flags.seconds("timeout", 60)),
       cloud_(flags.get("db"), "lokadb refs"),
       second_(flags.get("db"), "lokadb refs") {
+  check_installed(cloud_);
   std::string only_org = flags.has("org") ? canonical_org(cloud_, flags.get("org")) : "";
-  if (cloud_.value("SELECT to_regclass('lokadb.moved')").empty())
-    throw Failure{"schema lokadb is missing or older than this program: run lokadb init -db"};
   second_.run("SET row_security = off");  // a role that may not see all rows is refused
   find_tables(flags.get("table"));
   std::vector<std::unique_ptr<RefsPlace>> moved = RefsPlace::moved(cloud_, second_);
