@@ -26,7 +26,7 @@ constexpr FlagSpec kFlags[] = {
     {"to", "ORGDB",
      "its database: host and port as the proxy and the foreign server dial them; the role may create there"},
     {"back", "", "comes home; -to is then only needed if the way there has changed"},
-    {"undo", "", "takes a move back that was cut off before its end"},
+    {"undo", "", "takes a move there or home back that was cut off before its end"},
     {"control-plane", "CP", "connection string of the control plane, which has the credentials"},
     {"key", "FILE", "its key file"},
     {"proxy-config", "INI", "configuration of the proxy: if it has the direct role, the profile becomes fdw+direct"},
@@ -36,10 +36,8 @@ constexpr FlagSpec kFlags[] = {
     kDryRunFlag,
 };
 
-// Only one move of an organization at a time; the lock goes with the session.
 void lock_move(Connection& cloud, const std::string& org) {
-  if (cloud.value("SELECT pg_try_advisory_lock(hashtextextended('lokadb.move:' || $1, 0))", {org}) != "t")
-    throw Failure{"organization " + org + " is being moved by somebody else"};
+  if (!try_lock_move(cloud, org)) throw Failure{"organization " + org + " is being moved by somebody else"};
 }
 
 // The swap waits shortly for its locks and is tried again: others queue behind it meanwhile.
@@ -104,6 +102,7 @@ void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
   cloud.query("SELECT lokadb.move_begin($1, $2, $3)", {org, place.database_id(), place.where()});
   try {
     place.make_tables();
+    place.probe_login();
     Pause held(cloud, org, true, flags.seconds("timeout", 60));
     Copier copier(flags.get("db"), flags.get("to"), org, jobs_of(flags));
     std::string sums = copier.to_organization(cloud, [&] { place.make_constraints(); });
@@ -111,85 +110,81 @@ void move_out(const Flags& flags, Connection& cloud, const std::string& org) {
       cloud.query("SELECT lokadb.make_server($1, $2, $3, $4, $5, $6)",
                   {org, target.host(), target.port(), target.database(), login.user, login.password});
     });
-    retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_out($1, $2, $3::jsonb)", {org, profile, sums}); });
+    retry_swap(cloud, [&] {
+      cloud.query("SELECT lokadb.pin_move($1, $2, false)", {org, place.database_id()});
+      cloud.query("SELECT lokadb.swap_out($1, $2, $3::jsonb)", {org, profile, sums});
+    });
     std::printf("organization %s: %s rows moved to %s, profile %s, paused for %.2f s\n", org.c_str(),
                 copier.rows().c_str(), place.name().c_str(), profile.c_str(), held.seconds_held());
   } catch (const Failure& failure) {
-    std::string after = undo_move(flags.get("db"), org, &place);
-    throw Failure{failure.text + "; " + after, failure.status, failure.state};
+    throw Failure{failure.text + "; " + undo_move(cloud, flags.get("db"), flags.get("to"), org).text, failure.status,
+                  failure.state};
   }
   afterwards("the foreign tables could not be analyzed", [&] { analyze_parts(cloud, org); });
 }
 
 void move_back(const Flags& flags, Connection& cloud, const std::string& org) {
-  Rows where = cloud.query("SELECT connection, server FROM lokadb.organizations WHERE org = $1", {org});
+  Rows where = cloud.query("SELECT connection, server, database_id FROM lokadb.organizations WHERE org = $1", {org});
   if (where.size() == 0 || where.is_null(0, 1)) throw Failure{"organization " + org + " is at home already"};
   std::string to = flags.get("to", where.get(0, 0));
   Connection target(to, "lokadb move-org");
   Target place(cloud, target, org, {}, {});
   place.check_label();
+  place.check_columns();
   if (flags.has("dry-run")) {
     std::printf("dry run: organization %s can come home from %s\n", org.c_str(), place.name().c_str());
     return;
   }
   Pause held(cloud, org, true, flags.seconds("timeout", 60));
-  place.stop_writers();
   try {
     cloud.query("SELECT lokadb.make_staging($1)", {org});
+    place.stop_writers();
     Copier copier(flags.get("db"), to, org, jobs_of(flags));
     std::string sums = copier.to_cloud(cloud);
-    retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums}); });
+    retry_swap(cloud, [&] {
+      cloud.query("SELECT lokadb.pin_move($1, $2, true)", {org, where.get(0, 2)});
+      cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums});
+    });
     std::printf("organization %s: %s rows came home from %s, paused for %.2f s\n", org.c_str(), copier.rows().c_str(),
                 place.name().c_str(), held.seconds_held());
   } catch (const Failure& failure) {
-    std::string after = undo_return(flags.get("db"), org, place);
-    throw Failure{failure.text + "; " + after, failure.status, failure.state};
+    throw Failure{failure.text + "; " + undo_return(cloud, flags.get("db"), to, org).text, failure.status,
+                  failure.state};
   }
-  afterwards("its label there could not be removed", [&] { place.remove_label(); });
+  afterwards("its label there could not be changed", [&] { place.remove_label(); });
+}
+
+// What was cut off is taken back, there or on the way home.
+void take_back(const Flags& flags, Connection& cloud, const std::string& org) {
+  Rows now = cloud.query("SELECT server, step, connection FROM lokadb.organizations WHERE org = $1", {org});
+  bool is_away = now.size() > 0 && !now.is_null(0, 0), is_cut_off = now.size() > 0 && !now.is_null(0, 1);
+  std::string to = flags.get("to", now.size() > 0 ? now.get(0, 2) : "");
+  if (flags.has("dry-run") || !is_cut_off) {
+    std::printf("%sorganization %s is %s, and %s\n", flags.has("dry-run") ? "dry run: " : "", org.c_str(),
+                is_away ? "in its own database as before" : "at home as before",
+                !is_cut_off ? "no move of it was cut off"
+                : is_away   ? "its return would be taken back"
+                            : "its move would be taken back");
+    return;
+  }
+  Undone done = is_away ? undo_return(cloud, flags.get("db"), to, org) : undo_move(cloud, flags.get("db"), to, org);
+  if (!done.ok) throw Failure{done.text};
+  std::printf("%s\n", done.text.c_str());
 }
 
 int run(const Flags& flags) {
+  if (flags.has("back") && flags.has("undo")) throw Failure{"-back and -undo do not go together", kUsage};
   Connection cloud(flags.get("db"), "lokadb move-org");
   std::string org = canonical_org(cloud, flags.get("org"));
   lock_move(cloud, org);
-  if (flags.has("undo")) {
-    std::printf("%s\n", undo_move(flags.get("db"), org, nullptr).c_str());
-    return 0;
-  }
-  flags.has("back") ? move_back(flags, cloud, org) : move_out(flags, cloud, org);
+  if (flags.has("undo"))
+    take_back(flags, cloud, org);
+  else
+    flags.has("back") ? move_back(flags, cloud, org) : move_out(flags, cloud, org);
   return 0;
 }
 
 }  // namespace
-
-std::string undo_move(const std::string& db, const std::string& org, Target* place) {
-  try {
-    Connection cloud(db, "lokadb move-org");
-    // The swap may have been committed though its answer was lost.
-    if (!cloud.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL", {org}).empty())
-      return "organization " + org + " HAS moved: the swap was committed";
-    in_transaction(cloud, [&] { cloud.query("SELECT lokadb.move_undo($1)", {org}); });
-    if (place != nullptr) place->drop_tables();
-    return "organization " + org + " is at home as before";
-  } catch (const Failure& failure) {
-    return "organization " + org + " is at home as before, but what was begun could not be cleared away (" +
-           failure.text + "): run lokadb move-org -undo when both databases answer";
-  }
-}
-
-std::string undo_return(const std::string& db, const std::string& org, Target& place) {
-  try {
-    Connection cloud(db, "lokadb move-org");
-    if (cloud.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL", {org}).empty())
-      return "organization " + org + " HAS come home: the swap was committed";
-    cloud.query("SELECT lokadb.drop_staging($1)", {org});
-    place.allow_writers();
-    return "organization " + org + " is in its own database as before";
-  } catch (const Failure& failure) {
-    return "organization " + org + " is in its own database as before, but may not be written there (" + failure.text +
-           "): run lokadb move-org -back again when both databases answer";
-  }
-}
 
 void analyze_parts(Connection& cloud, const std::string& org) {
   Rows parts = cloud.query(

@@ -9,29 +9,49 @@ CREATE OR REPLACE FUNCTION lokadb.types_used() RETURNS TABLE (oid oid, depth int
     SELECT n.t, u.depth + 1 FROM used u JOIN pg_catalog.pg_type y ON y.oid = u.t, LATERAL (
       SELECT y.typelem AS t WHERE y.typelem <> 0 UNION ALL SELECT y.typbasetype WHERE y.typbasetype <> 0
       UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE y.typtype = 'c' AND a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = y.oid) n
+      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = y.oid
+      UNION ALL SELECT r.rngtypid FROM pg_catalog.pg_range r WHERE r.rngmultitypid = y.oid) n
     WHERE u.depth < 20)
   SELECT t, max(depth) FROM used WHERE t >= 16384 GROUP BY t $$;
+
+-- Extensions that columns, computed columns, checks, indexes and the types' own checks take something from: types,
+-- functions, operator classes.
+CREATE OR REPLACE FUNCTION lokadb.extensions_used() RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = '' AS $$
+  WITH RECURSIVE needs(classid, objid) AS (
+    SELECT 'pg_catalog.pg_type'::regclass::oid, oid FROM lokadb.types_used()
+    UNION SELECT 'pg_catalog.pg_class'::regclass::oid, i.indexrelid FROM lokadb.tables x JOIN pg_catalog.pg_index i ON i.indrelid = x.local_part
+    UNION SELECT 'pg_catalog.pg_constraint'::regclass::oid, c.oid FROM lokadb.tables x JOIN pg_catalog.pg_constraint c ON c.conrelid = x.local_part
+    UNION SELECT 'pg_catalog.pg_constraint'::regclass::oid, c.oid FROM lokadb.types_used() u JOIN pg_catalog.pg_constraint c ON c.contypid = u.oid
+    UNION SELECT 'pg_catalog.pg_attrdef'::regclass::oid, d.oid FROM lokadb.tables x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.local_part AND a.attgenerated <> ''
+      JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum)
+  SELECT DISTINCT e.refobjid FROM (SELECT classid, objid FROM needs
+      UNION SELECT d.refclassid, d.refobjid FROM needs n JOIN pg_catalog.pg_depend d ON d.classid = n.classid AND d.objid = n.objid AND d.deptype IN ('n', 'a')) x
+    JOIN pg_catalog.pg_depend e ON e.classid = x.classid AND e.objid = x.objid AND e.deptype = 'e' AND e.refclassid = 'pg_catalog.pg_extension'::regclass $$;
 
 CREATE OR REPLACE FUNCTION lokadb.type_commands() RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = '' AS $f$
 DECLARE
   r record;
 BEGIN
-  RETURN QUERY SELECT DISTINCT format('CREATE EXTENSION IF NOT EXISTS %I SCHEMA %s', e.extname, e.extnamespace::regnamespace) FROM lokadb.types_used() u
-    JOIN pg_catalog.pg_depend d ON d.objid = u.oid AND d.deptype = 'e' AND d.classid = 'pg_catalog.pg_type'::regclass JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid;
+  FOR r IN SELECT e.extname, n.nspname FROM lokadb.extensions_used() u JOIN pg_catalog.pg_extension e ON e.oid = u JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace ORDER BY e.oid LOOP
+    IF r.nspname NOT IN ('public', 'pg_catalog') THEN RETURN NEXT format('CREATE SCHEMA IF NOT EXISTS %I', r.nspname); END IF;
+    RETURN NEXT format('CREATE EXTENSION IF NOT EXISTS %I SCHEMA %I CASCADE', r.extname, r.nspname);
+  END LOOP;
   FOR r IN SELECT y.*, n.nspname FROM lokadb.types_used() u JOIN pg_catalog.pg_type y ON y.oid = u.oid JOIN pg_catalog.pg_namespace n ON n.oid = y.typnamespace
-           WHERE y.typcategory <> 'A' AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = y.oid AND d.deptype = 'e') ORDER BY u.depth DESC, y.oid LOOP
+           WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = y.oid AND d.deptype = 'e') ORDER BY u.depth DESC, y.oid LOOP
     IF r.nspname <> 'public' THEN RETURN NEXT format('CREATE SCHEMA IF NOT EXISTS %I', r.nspname); END IF;
     IF r.typtype = 'e' THEN
       RETURN NEXT format('CREATE TYPE %s AS ENUM (%s)', r.oid::regtype, (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_catalog.pg_enum WHERE enumtypid = r.oid));
     ELSIF r.typtype = 'd' THEN
-      RETURN NEXT format('CREATE DOMAIN %s AS %s%s%s', r.oid::regtype, format_type(r.typbasetype, r.typtypmod), CASE WHEN r.typnotnull THEN ' NOT NULL' END,
+      RETURN NEXT format('CREATE DOMAIN %s AS %s%s%s%s', r.oid::regtype, format_type(r.typbasetype, r.typtypmod),
+        (SELECT ' COLLATE ' || r.typcollation::regcollation FROM pg_catalog.pg_type b WHERE b.oid = r.typbasetype AND b.typcollation <> r.typcollation), CASE WHEN r.typnotnull THEN ' NOT NULL' END,
         (SELECT string_agg(format(' CONSTRAINT %I %s', conname, pg_get_constraintdef(k.oid)), '') FROM pg_catalog.pg_constraint k WHERE k.contypid = r.oid AND k.contype = 'c'));
     ELSIF r.typtype = 'c' THEN
-      RETURN NEXT format('CREATE TYPE %s AS (%s)', r.oid::regtype, (SELECT string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
-        FROM pg_catalog.pg_attribute WHERE attrelid = r.typrelid AND attnum > 0 AND NOT attisdropped));
+      RETURN NEXT format('CREATE TYPE %s AS (%s)', r.oid::regtype, (SELECT string_agg(format('%I %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
+          CASE WHEN a.attcollation <> b.typcollation THEN ' COLLATE ' || a.attcollation::regcollation END), ', ' ORDER BY a.attnum)
+        FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type b ON b.oid = a.atttypid WHERE a.attrelid = r.typrelid AND a.attnum > 0 AND NOT a.attisdropped));
     ELSIF r.typtype = 'r' THEN
-      RETURN NEXT format('CREATE TYPE %s AS RANGE (SUBTYPE = %s)', r.oid::regtype, (SELECT rngsubtype::regtype FROM pg_catalog.pg_range WHERE rngtypid = r.oid));
+      RETURN NEXT (SELECT format('CREATE TYPE %s AS RANGE (SUBTYPE = %s, MULTIRANGE_TYPE_NAME = %s%s)', r.oid::regtype, rngsubtype::regtype, rngmultitypid::regtype,
+        CASE WHEN rngcollation <> 0 THEN ', COLLATION = ' || rngcollation::regcollation END) FROM pg_catalog.pg_range WHERE rngtypid = r.oid);
     END IF;
   END LOOP;
 END $f$;
@@ -53,7 +73,7 @@ BEGIN
           CASE WHEN a.attname = t.tenant_col THEN format(' DEFAULT %L CHECK (%I = %L)', p_org, a.attname, p_org) END), ', ' ORDER BY a.attnum)
       FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type y ON y.oid = a.atttypid LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
       WHERE a.attrelid = t.local_part AND a.attnum > 0 AND NOT a.attisdropped)
-      || coalesce((SELECT string_agg(format(', CONSTRAINT %I %s', conname, pg_get_constraintdef(oid)), '') FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND contype = 'c'), ''));
+      || coalesce((SELECT string_agg(format(', CONSTRAINT %I %s', conname, pg_get_constraintdef(oid)), '') FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND contype = 'c' AND convalidated), ''));
     RETURN NEXT format('COMMENT ON TABLE %s IS %L', v_rel, p_label);
   END LOOP;
 END $f$;
@@ -71,7 +91,7 @@ END $g$$x$;
   FOR t IN SELECT * FROM lokadb.tables ORDER BY position LOOP
     v_rel := format('public.%I', (SELECT rel FROM lokadb.name_of(t.tbl)));
     RETURN QUERY SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s', v_rel, conname, pg_get_constraintdef(oid))
-      FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND contype IN ('p', 'u', 'x') ORDER BY contype, conname;
+      FROM pg_catalog.pg_constraint WHERE conrelid = t.local_part AND (contype IN ('p', 'u', 'x') OR contype = 'c' AND NOT convalidated) ORDER BY contype, conname;
     RETURN QUERY SELECT replace(pg_get_indexdef(i.indexrelid), format(' ON %s ', t.local_part), format(' ON %s ', v_rel))
       FROM pg_catalog.pg_index i WHERE i.indrelid = t.local_part AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.indexrelid AND k.conrelid = t.local_part AND k.contype IN ('p', 'u', 'x'));
     RETURN NEXT format('CREATE TRIGGER lokadb_key_fixed BEFORE UPDATE ON %1$s FOR EACH ROW WHEN (OLD.%2$I IS DISTINCT FROM NEW.%2$I OR OLD.%3$I IS DISTINCT FROM NEW.%3$I) EXECUTE FUNCTION public.lokadb_key_fixed()', v_rel, t.key_col, t.tenant_col);
