@@ -6,6 +6,7 @@ import time
 import pytest
 
 import harness
+import wire
 from harness import eventually
 from lokadb_world import APPLICATION, TABLES, World
 from wire import bind, execute, extended, parse, query, sync
@@ -319,3 +320,22 @@ def test_parameters_of_every_form(proxy, world):
         many = "select count(*) from documents where id = any($1)"
         assert client.ask(extended(many, ["{%s}" % key])).rows == [("1",)]
         assert client.ask(extended(many, ["{%s,%s}" % (key, documents(world, "1")[0][0])])).rows == [("2" if org != "1" or key != documents(world, "1")[0][0] else "1",)]
+
+
+def test_settings_of_roles_hold_there_too(proxy, world):
+    """What ALTER ROLE or ALTER DATABASE has set in the cloud is in force in the organization."""
+    world.cluster.sql("do $$begin create role berlin login; exception when duplicate_object then null; end$$")
+    world.cluster.sql("alter role berlin set timezone = 'Europe/Berlin'; alter role berlin set intervalstyle = 'iso_8601'")
+    world.sql("grant select on documents to berlin")
+    p = proxy(userlist={"berlin": ""})
+    texts = ["'2024-07-01 12:00+00'::timestamptz", "'1 day 2 hours'::interval", "1.0::float8 / 3", "'\\x6162'::bytea"]
+    for user in ("app", "berlin", "app"):
+        client = p.connect(user=user)
+        with wire.Conn(world.cluster.port, user=user, database=world.cloud) as plain:
+            for text in texts:
+                sql = "select %s from documents where organization_id = 2 and id = %s" % (text, documents(world, "2")[0][0])
+                assert client.ask(query(sql)).rows == plain.ask(query(sql)).rows
+                assert client.ask(extended(sql)).rows == plain.ask(query(sql)).rows
+            assert client.value("select count(*) from documents where organization_id = 2") == "40"
+    pools = {r["database"] for r in p.show("pools") if r["database"].startswith("lokadb:2#")}
+    assert len(pools) == 2
