@@ -152,7 +152,8 @@ StatementReader::Outputs StatementReader::read_plain_select(const PgQuery__Selec
     subquery->row_implies_conditions = !is_grouped && !level.has_calls_behind_where && !level.has_window;
     subquery->conditions = level.conditions;
   }
-  // Without GROUP BY an aggregate gives a row even if none passed WHERE: what stands beside it is computed all the same.
+  // Without GROUP BY an aggregate gives a row even if none passed WHERE: what stands beside it is computed all the
+  // same.
   bool gives_row_without_rows = select->n_group_clause == 0 && (level.has_calls_behind_where || select->having_clause);
   RelationSet nested = level.nested;
   if (gives_row_without_rows) level.nested = nested_in_where;
