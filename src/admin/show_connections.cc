@@ -39,6 +39,7 @@ std::string_view client_word(ClientSession& c, bool as_socket) {
   switch (c.state()) {
     case ClientState::Startup:
     case ClientState::Login:
+    case ClientState::Checking:
       return "cl_login";
     case ClientState::UserWanted:
     case ClientState::UserAsked:
@@ -134,7 +135,7 @@ std::vector<T*> sorted(std::vector<T*> all) {
 std::vector<ClientSession*> clients_of(Pooler& pooler, bool with_logins) {
   std::vector<ClientSession*> all;
   pooler.for_each_client([&](ClientSession& c) {
-    if (with_logins || c.state() > ClientState::Login) all.push_back(&c);
+    if (with_logins || c.state() > ClientState::Checking) all.push_back(&c);
   });
   return sorted(std::move(all));
 }

@@ -29,11 +29,12 @@ std::size_t ClientLogin::consume(Bytes in) {
     session_.close_silently("client close request");
     return 0;
   }
-  if (head->type != 'p' || auth_ == nullptr) {
+  if (head->type != 'p' || (auth_ == nullptr && outside_ == nullptr)) {
     refuse(fatal("unexpected packet during login"));
     return 0;
   }
-  auth_message(in.subspan(kHeaderSize, head->body));
+  Bytes body = in.subspan(kHeaderSize, head->body);
+  outside_ != nullptr ? outside_password(body) : auth_message(body);
   return total;
 }
 

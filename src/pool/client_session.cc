@@ -78,7 +78,7 @@ void ClientSession::on_stream_event() {
   // The client takes bytes again: its server may go on.
   if (!stream_.is_blocked() && is_linked() && leg_.server->stream().is_readable()) leg_.server->pump();
   if (state_ == ClientState::Leaving) return look_after_leaving();
-  if (is_looked_up()) return look_for_end();
+  if (is_looked_up() || state_ == ClientState::Checking) return look_for_end();
   if (state_ != ClientState::Closed) pump();
 }
 
@@ -159,6 +159,7 @@ ClientSession::Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
       used = taken;
       return taken == 0 ? Outcome::NeedMore : Outcome::Done;
     }
+    case ClientState::Checking:
     case ClientState::UserWanted:
     case ClientState::UserAsked:
     case ClientState::Welcome:

@@ -15,6 +15,8 @@ namespace {
 constexpr std::string_view kConsoleName = "pgbouncer";
 constexpr int kSmallBuffer = 4096;
 constexpr int kGrowth = 16;
+constexpr std::size_t kMostHelpers = 8;
+constexpr std::size_t kMostWaitingForHelpers = 1000;
 constexpr std::int64_t kLongLimit = 120'000'000;  // microseconds: a few seconds more do not matter
 
 // One buffer serves all reads of a worker, so it may be large; a pkt_buf below the default is taken at its word.
@@ -25,7 +27,10 @@ std::size_t receive_size(const Options& o) {
 }  // namespace
 
 Pooler::Pooler(ConfigPtr c, int worker_count)
-    : tracked(c->options.track_extra_parameters), started_us(wall_us()), config(std::move(c)) {
+    : tracked(c->options.track_extra_parameters),
+      started_us(wall_us()),
+      config(std::move(c)),
+      helpers(kMostHelpers, kMostWaitingForHelpers) {
   for (int i = 0; i < worker_count; ++i)
     workers.push_back(std::make_unique<Worker>(*this, i, receive_size(config->options)));
   apply_config(config);
@@ -79,6 +84,7 @@ void Pooler::stop_all() {
 }
 
 void Pooler::close_all() {
+  helpers.stop();
   // Messages between workers first: some carry a connection that is on no list. Two rounds, as one may post another.
   for (int round = 0; round < 3; ++round)
     for (auto& worker : workers) worker->loop.run_posted();

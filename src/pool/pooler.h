@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "net/helper_threads.h"
 #include "net/socket.h"
 #include "net/tls.h"
 #include "pool/database.h"
@@ -80,6 +81,9 @@ class Pooler {
   // --- any thread
   std::uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::atomic<int> client_total{0};  // all client sockets
+
+  // For what blocks. Any thread.
+  HelperThreads helpers;
 
   std::mutex lock;
 

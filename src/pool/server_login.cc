@@ -154,7 +154,7 @@ ServerCredentials ServerConnection::credentials() {
   std::lock_guard guard(pooler.lock);
   if (is_forced && config.password) {
     c.secret = *config.password;
-  } else if (const std::string* secret = pooler.config->userlist->find(c.user)) {
+  } else if (const std::string* secret = pooler.config->userlist->find(c.user); secret && !secret->empty()) {
     c.secret = *secret;
   } else if (!pool.looked_up_secret.empty()) {
     c.secret = pool.looked_up_secret;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "net/helper_threads.h"
 #include "proxy/command_line.h"
 #include "proxy/process.h"
 #include "proxy/proxy.h"
@@ -46,5 +47,7 @@ int main(int argc, char** argv) {
     Proxy proxy(config, command_line);
     status = proxy.run(passed_sockets);
   }
+  // A module of PAM that hangs must not hold the end.
+  if (HelperThreads::left_behind() > 0) _exit(status);
   return status;
 }
