@@ -39,6 +39,7 @@ void Lifecycle::wait_close(Database* only, std::uint64_t session_id) {
 void Lifecycle::close_idle_servers(const Database* only) {
   pooler_.for_each_server([&](ServerConnection& s) {
     if (only != nullptr && &s.pool.database != only) return;
+    if (s.is_dedicated()) return;  // it is its client's already
     if (s.state() == ServerState::Idle || s.state() == ServerState::Login || s.state() == ServerState::Testing)
       s.close("pause mode");
   });

@@ -153,7 +153,7 @@ void show_lists(Pooler& pooler, ResultTable& table) {
   line("users", users);
   line("peers", static_cast<std::int64_t>(pooler.config->peers.size()));
   line("pools", pools);
-  line("peer_pools", 0);
+  line("peer_pools", static_cast<std::int64_t>(pooler.config->peers.size()));
   line("free_clients", 0);
   line("used_clients", clients);
   line("login_clients", logins);

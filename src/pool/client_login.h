@@ -35,6 +35,7 @@ class ClientLogin final : public Buriable {
   const char* user_name() const { return user_.empty() ? "(nouser)" : user_.c_str(); }
 
   // The pool's welcome is there.
+  static void send_replication_welcome(ClientSession& session, ServerConnection& server);
   static void write_cancel_key(ClientSession& session, ByteBuffer& out);
   static void send_welcome(ClientSession& session, const Welcome& welcome);
 
@@ -89,12 +90,14 @@ class ClientLogin final : public Buriable {
   void logged_in();
   void open_console();
   void open_pool();
+  void open_replication();
 
   ClientSession& session_;
   bool is_in_handshake_ = false;
   std::string database_, user_;
   ParameterValues wanted_;
   ReplicationMode replication_ = ReplicationMode::None;
+  std::string raw_options_;  // of a replication connection: the server's to understand
   bool wants_negotiation_ = false;
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;

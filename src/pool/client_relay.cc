@@ -203,7 +203,7 @@ ClientSession::Outcome ClientSession::skip(MessageHead head, Bytes in, std::size
 }
 
 bool ClientSession::rewrites_statements() const {
-  return pool_->settings.mode != PoolMode::Session && pooler.options().max_prepared_statements > 0;
+  return mode() != PoolMode::Session && pooler.options().max_prepared_statements > 0;
 }
 
 // Sends what a message of the client becomes when a name in it is replaced: a new head, `before`, the name; the rest of

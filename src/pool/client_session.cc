@@ -202,8 +202,7 @@ void ClientSession::input_over(ReadStatus how) {
 
 // A message that came in pieces has gone to the server as a whole: it may have been a late one that nobody answers.
 void ClientSession::message_forwarded() {
-  if (state_ == ClientState::Active && pool_->settings.mode != PoolMode::Session && leg_.server->is_clean())
-    release_server();
+  if (state_ == ClientState::Active && mode() != PoolMode::Session && leg_.server->is_clean()) release_server();
 }
 
 // ------------------------------------------------------------------ servers
@@ -244,8 +243,8 @@ void ClientSession::parameters_set() {
 
 void ClientSession::server_is_ready(char status) {
   ServerConnection& server = *leg_.server;
-  PoolMode mode = pool_->settings.mode;
-  if (mode == PoolMode::Statement && status != 'I') {
+  PoolMode how = mode();
+  if (how == PoolMode::Statement && status != 'I') {
     Error error = fatal("transaction blocks not allowed in statement pooling mode");
     return server.close_with(error);
   }
@@ -255,7 +254,7 @@ void ClientSession::server_is_ready(char status) {
     server.client_left();
     return close_silently("client close request");
   }
-  if (mode == PoolMode::Session) {
+  if (how == PoolMode::Session) {
     if (status == 'I' && server.is_obsolete() && pooler.options().server_fast_close)
       server.close("database configuration changed");
     return;
@@ -284,7 +283,7 @@ void ClientSession::server_lost(const Error& error) {
 
 void ClientSession::leave(const std::string& reason) {
   if (is_linked()) {
-    if (state_ == ClientState::Active && !is_mid_message() && leg_.server->can_finish_alone()) {
+    if (state_ == ClientState::Active && !replication_ && !is_mid_message() && leg_.server->can_finish_alone()) {
       // What was asked is still done, and its answer given to a client that only shut down its sending side.
       set_state(ClientEvent::ClientLeft);
       left_at_ = worker.loop.now();
@@ -348,7 +347,10 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
   bool may_die;
   {
     std::lock_guard guard(pooler.lock);
-    if (ListHook<WaitTag>::is_linked()) (was == ClientState::Welcome ? pool_->newcomers : pool_->waiters).remove(this);
+    if (ListHook<WaitTag>::is_linked()) {
+      auto& logged_in = replication_ ? pool_->replicants : pool_->newcomers;
+      (was == ClientState::Welcome ? logged_in : pool_->waiters).remove(this);
+    }
     forget_lookup();
     forget_counts();
     may_die = in_flight == 0;

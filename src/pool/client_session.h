@@ -1,7 +1,7 @@
 // One client: start-up and login, then its stream of requests to the servers it is lent.
 //
 // Sources: client_session.cc (life), client_login.cc (start-up and login), client_lookup.cc (auth_query),
-// client_relay.cc (requests), client_timeouts.cc.
+// client_relay.cc (requests), client_replication.cc, client_timeouts.cc.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "net/address.h"
 #include "net/input.h"
 #include "net/stream.h"
+#include "pool/cancel_key.h"
 #include "pool/database.h"
 #include "pool/parameters.h"
 #include "pool/prepared.h"
@@ -30,11 +31,15 @@ class UserLookup;
 class Worker;
 struct OwnedTag;
 
-using CancelKey = std::array<std::byte, 8>;
-
 // A server connection that a session is using.
 struct Leg {
   ServerConnection* server = nullptr;
+};
+
+// What a replication connection asks for: a server connection of its own, made as it says.
+struct ReplicationWish {
+  ReplicationMode mode = ReplicationMode::None;
+  std::string options;  // as they came; empty: none
 };
 
 // Where the client's stream stands, in bytes since login: a batch is a Query, or everything up to Sync or Flush.
@@ -73,6 +78,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
   void welcome_arrived();
+  // A connection for its replication: being opened, and logged in (client_replication.cc).
+  void dedicated_opened(ServerConnection& server) { leg_.server = &server; }
+  void dedicated_ready();
   // What auth_query asks for this session (in state UserAsked), and that all of its answer is there.
   UserLookup& lookup();
   void lookup_answered();
@@ -92,6 +100,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Pool* pool() { return pool_; }
   Database* database() { return database_; }
   User* user() { return user_; }
+  const ReplicationWish* replication() const { return replication_.get(); }  // null: an ordinary client
+  // How it uses servers.
+  PoolMode mode() const { return replication_ ? PoolMode::Session : pool_->settings.mode; }
   const SocketAddress& peer() const { return peer_; }
   int unix_peer_pid() const { return unix_pid_; }
   const CancelKey& cancel_key() const { return cancel_key_; }
@@ -201,6 +212,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool is_admin_ = false;
   bool nothing_received_ = true;
 
+  std::unique_ptr<ReplicationWish> replication_;
   std::unique_ptr<class ClientLogin> login_;
 };
 

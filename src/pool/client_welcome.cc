@@ -1,7 +1,7 @@
 // The end of a login: into its pool, or to the console, and what a client is told then.
 #include "base/log.h"
-#include "base/random.h"
 #include "config/options.h"
+#include "pool/cancel_key.h"
 #include "pool/client_login.h"
 #include "pool/pooler.h"
 #include "pool/worker.h"
@@ -24,7 +24,7 @@ void ClientLogin::logged_in() {
   if (database.is_console) return open_console();
   if (database.is_disabled) return refuse(fatal("database \"" + database.name + "\" is disabled"));
   if (pooler.shutdown_mode != ShutdownMode::None) return refuse(fatal("pooler is shutting down"));
-  open_pool();
+  replication_ == ReplicationMode::None ? open_pool() : open_replication();
 }
 
 void ClientLogin::open_console() {
@@ -83,8 +83,7 @@ void ClientLogin::remember_lookup(Pool& pool) const {
 
 // A key of our own making: the client's, whichever server works for it.
 void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
-  random_bytes(session.cancel_key_);
-  session.cancel_key_[0] &= std::byte{0x7f};  // drivers show the first half as a process id
+  session.cancel_key_ = make_cancel_key(session.pooler.options().peer_id);
   MessageWriter m(out, 'K');
   m->append(session.cancel_key_);
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "pool/cancel.h"
 #include "pool/client_session.h"
+#include "pool/peer_forward.h"
 #include "pool/server_connection.h"
 
 namespace lokadb {
@@ -90,7 +91,10 @@ void Pooler::close_all() {
     for (auto& worker : workers) worker->loop.run_posted();
   for_each_client([](ClientSession& c) { c.close_silently({}); });
   for_each_server([](ServerConnection& s) { s.close({}); });
-  for (auto& worker : workers) CancelJob::finish_all(*worker);
+  for (auto& worker : workers) {
+    CancelJob::finish_all(*worker);
+    PeerForward::finish_all(*worker);
+  }
   for (auto& worker : workers) worker->loop.end_turn();
 }
 
@@ -231,6 +235,7 @@ void Pooler::apply_config(ConfigPtr next) {
   for (auto& [name, database] : databases)
     if (database->config->user) user(*database->config->user).is_known = true;
   for_each_pool([this](Pool& pool) { refresh_settings(pool); });
+  for (auto& worker : workers) PeerForward::drop_removed(*worker);
   for (auto& worker : workers) worker->resolver->set_ttls(o.dns_max_ttl, o.dns_nxdomain_ttl);
   has_short_limits = find_short_limits();
 }
@@ -300,7 +305,7 @@ void Pooler::launch_for_waiters(Worker& worker) {
   {
     std::lock_guard guard(lock);
     for_each_pool([&](Pool& p) {
-      if (!p.database.is_console && is_wanted(p)) pools.push_back(&p);
+      if (!p.database.is_console && (is_wanted(p) || !p.replicants.empty())) pools.push_back(&p);
     });
   }
   for (Pool* p : pools) launch_if_wanted(*p, worker);

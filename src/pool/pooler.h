@@ -95,6 +95,8 @@ class Pooler {
   std::map<std::string, std::unique_ptr<Database>, std::less<>> databases;  // [lock] or world stopped
   std::map<std::string, std::unique_ptr<User>, std::less<>> users;          // [lock] or world stopped
 
+  std::map<int, int> peer_connections;  // [lock] cancel requests on their way to each peer
+
   // Takes [lock] itself. Gives the session a server, or queues it in its pool. Worker of the session.
   Acquired acquire(ClientSession& session);
   // Takes [lock] itself. The server is free: it goes to the next waiter, to the idle list, or is closed. Its worker.
@@ -103,6 +105,8 @@ class Pooler {
   void launch_if_wanted(Pool& pool, Worker& worker);
   // Takes [lock] itself. The login of `server` ended well: newcomers are welcomed, and the server is released.
   void login_done(ServerConnection& server, std::shared_ptr<const Welcome> welcome);
+  // The same for a connection that is one client's (replication), who has it from now on.
+  void dedicated_login_done(ServerConnection& server);
   // A connect or login failed. `refusal`: the server's own error, null if there was none (it could not be reached).
   // Takes [lock] itself.
   void login_failed(ServerConnection& server, const Error* refusal);
@@ -148,7 +152,8 @@ class Pooler {
     ServerConnection* foreign = nullptr;
     ServerConnection* stale = nullptr;
   };
-  enum class Launch : std::uint8_t { No, Yes, EvictOfDatabase, EvictOfUser };
+  enum class Launch : std::uint8_t { No, Yes, EvictOfPool, EvictOfDatabase, EvictOfUser };
+  enum class LaunchFor : std::uint8_t { Waiters, Minimum, Replication };
   struct Dropped {
     std::int64_t when;
     std::unique_ptr<Database> database;
@@ -166,9 +171,12 @@ class Pooler {
   void send_to(ServerConnection& server, ClientSession& client);
   void put_idle(ServerConnection& server);
   bool is_wanted(const Pool& pool) const;
-  Launch may_launch(Pool& pool, std::int64_t now, bool for_minimum);
+  Launch may_launch(Pool& pool, std::int64_t now, LaunchFor purpose);
   ServerConnection* take_victim(Pool& pool, Launch why);
+  void reserve_place(Pool& pool);
   ServerConnection* new_server(Pool& pool, Worker& worker);
+  ClientSession* next_replicant(Pool& pool) const;
+  void open_dedicated(Pool& pool, ClientSession& client, bool is_here);
   void fill_to_minimum(Pool& pool, Worker& worker);
   void drop_unused(std::int64_t now);
   void drop_pool(Pool& pool, std::int64_t now);

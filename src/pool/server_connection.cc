@@ -107,6 +107,7 @@ void ServerConnection::link(ClientSession& client) {
 void ServerConnection::client_left() {
   bool clean = is_clean();
   client_ = nullptr;
+  if (is_dedicated_) return close("replication client was closed");
   if (clean) return give_back();
   if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
   close("client disconnect while server was not ready");
@@ -250,6 +251,7 @@ void ServerConnection::on_stream_event() {
 }
 
 void ServerConnection::pump() {
+  if (login_step_ != LoginStep::Messages) return;
   bool was_idle = state() == ServerState::Idle;
   if (was_idle) {
     // Off the list while we look, so that no other worker takes it meanwhile.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "pool/cancel.h"
 #include "pool/client_session.h"
+#include "pool/peer_forward.h"
 #include "pool/pooler.h"
 #include "pool/server_connection.h"
 
@@ -46,6 +47,7 @@ void Worker::tick() {
     clients.for_each([now](ClientSession* c) { c->check_timeouts(now); });
   servers.for_each([now](ServerConnection* s) { s->check_timeouts(now); });
   if (!cancels.empty()) CancelJob::tick(*this, now);
+  if (!forwards.empty()) PeerForward::tick(*this, now);
   if (index == 0)
     pooler.tick();
   else if (timed_clients > 0)
@@ -60,7 +62,7 @@ void Worker::tick_soon() {
 
 // Waking up for nothing is most of what an idle pooler costs.
 bool Worker::has_near_limits() {
-  if (timed_clients > 0 || !cancels.empty() || pooler.has_short_limits) return true;
+  if (timed_clients > 0 || !cancels.empty() || !forwards.empty() || pooler.has_short_limits) return true;
   if (pooler.pause_mode != PauseMode::None || pooler.shutdown_mode != ShutdownMode::None) return true;
   bool found = false;
   servers.for_each([&found](ServerConnection* s) {

@@ -59,9 +59,7 @@ class Directory:
         harness.give_to_service_user(folder / "data")
         self.conf = folder / "slapd.conf"
         self.conf.write_text(
-            CONFIGURATION.format(
-                folder=folder, suffix=SUFFIX, manager=MANAGER, manager_password=MANAGER_PASSWORD
-            )
+            CONFIGURATION.format(folder=folder, suffix=SUFFIX, manager=MANAGER, manager_password=MANAGER_PASSWORD)
         )
         long_unit = "x" * 200
         ldif = entry(SUFFIX, "objectClass: dcObject", "objectClass: organization", "dc: example", "o: example")
@@ -84,7 +82,9 @@ class Directory:
                 stderr=log,
                 **harness.as_service_user()
             )
-        harness.eventually(lambda: harness.answers_tcp(self.port) and harness.answers_tcp(self.tls_port), 20, "slapd is up")
+        harness.eventually(
+            lambda: harness.answers_tcp(self.port) and harness.answers_tcp(self.tls_port), 20, "slapd is up"
+        )
 
     def stop(self):
         if self.process:
@@ -105,7 +105,7 @@ case $password in
 esac
 [ "$PAM_TYPE" = auth ] && [ "${{password#slow }}" = "$PAM_USER-pam" ]
 """
-ACCOUNT_SCRIPT = "#!/bin/sh\n[ \"$PAM_USER\" != mick ]\n"
+ACCOUNT_SCRIPT = '#!/bin/sh\n[ "$PAM_USER" != mick ]\n'
 
 
 def as_root(*command, **kw):

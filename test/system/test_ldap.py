@@ -73,7 +73,7 @@ def test_ways_to_ask(with_ldap, way):
         error = proxy.refusal(user=user, password=password)
         assert (error.severity, error.code, error.message) == ("FATAL", "28000", FAILED)
     proxy.wait_log("closing because: " + FAILED)
-    proxy.wait_log("LDAP login failed for \"uid=app,ou=people,%s\": Invalid credentials" % SUFFIX)
+    proxy.wait_log('LDAP login failed for "uid=app,ou=people,%s": Invalid credentials' % SUFFIX)
     assert proxy.refusal(password="").message == "empty password returned by client"
 
 

@@ -29,7 +29,9 @@ def service():
 
 
 def with_pam(hba, service, extra="", **settings):
-    rules = extra + "host app,second all all pam pamservice=%s\nlocal all all pam pamservice=%s\nhost all all all trust\n"
+    rules = (
+        extra + "host app,second all all pam pamservice=%s\nlocal all all pam pamservice=%s\nhost all all all trust\n"
+    )
     return hba(rules % (service[0], service[0]), **settings)
 
 
@@ -158,7 +160,10 @@ def test_data_behind_the_password_waits_for_the_verdict(hba, service):
 
 
 def test_lines_of_the_file_that_are_not_understood(hba, service):
-    proxy = hba("host all all all pam map=x\nhost all all all pam pamservice=\nhost all app all pam pamservice=%s\n" % service[0])
+    proxy = hba(
+        "host all all all pam map=x\nhost all all all pam pamservice=\nhost all app all pam pamservice=%s\n"
+        % service[0]
+    )
     proxy.wait_log("could not parse hba config line 2")
     assert "config line 1" in proxy.log() and "config line 3" not in proxy.log()
     assert is_in(proxy.connect(password="app-pam"))
