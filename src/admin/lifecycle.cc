@@ -63,6 +63,13 @@ bool Lifecycle::resume_all() {
   if (pooler_.pause_mode == PauseMode::None) return false;
   bool was_suspended = pooler_.pause_mode == PauseMode::Suspended;
   pooler_.pause_mode = PauseMode::None;
+  if (pooler_.is_handed_over) {
+    pooler_.is_handed_over = false;
+    pooler_.for_each_server([](ServerConnection& s) {
+      s.stream().assume_readable();
+      s.worker().loop.resume_later(s);
+    });
+  }
   if (was_suspended) {
     control_.set_listening(true);
     pooler_.for_each_client([](ClientSession& c) { c.worker.loop.resume_later(c); });

@@ -1,5 +1,6 @@
 #include "admin/show.h"
 
+#include "admin/show_fds.h"
 #include "base/text.h"
 #include "build_config.h"
 #include "pool/client_session.h"
@@ -108,10 +109,7 @@ constexpr ShowSpec kShows[] = {
      show_databases, false},
     {"dns_hosts", "hostname t, ttl q, addrs t", show_dns_hosts, false},
     {"dns_zones", "zonename t, serial q, count i", show_nothing, false},
-    {"fds",
-     "fd i, task t, user t, database t, addr t, port i, cancel q, link i, client_encoding t, std_strings t, "
-     "datestyle t, timezone t, password t, scram_client_key b, scram_server_key b",
-     show_nothing, true},
+    {"fds", kFdsColumns, show_nothing, true},  // filled by the console, which knows the listening sockets
     {"lists", "list t, items i", show_lists, false},
     {"mem", "name t, size i, used i, free i, memtotal i", show_mem, false},
     {"peer_pools", "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i",

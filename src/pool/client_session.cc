@@ -28,6 +28,8 @@ ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& 
 
 ClientSession::~ClientSession() = default;
 
+bool ClientSession::login_is_in_handshake() const { return login_ != nullptr && login_->is_in_handshake(); }
+
 void ClientSession::start() {
   login_ = std::make_unique<ClientLogin>(*this);
   // The start-up packet is often there already when the connection is accepted.
@@ -106,6 +108,7 @@ bool ClientSession::may_read() const {
 }
 
 void ClientSession::pump() {
+  if (pooler.is_handed_over && state_ != ClientState::Console) return;
   auto consume_all = [this](Bytes in) { return consume(in); };
   if (!input_.empty() && may_read()) {
     input_.retry(worker.loop, consume_all);

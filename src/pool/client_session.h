@@ -138,6 +138,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
 
  private:
   friend class ClientLogin;
+  friend class Handover;
+  bool login_is_in_handshake() const;
   std::int64_t query_wait_limit() const;
   void drop_login();
   void look_for_end();

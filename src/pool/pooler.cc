@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "pool/cancel.h"
 #include "pool/client_session.h"
+#include "pool/handover.h"
 #include "pool/peer_forward.h"
 #include "pool/server_connection.h"
 
@@ -86,6 +87,7 @@ void Pooler::stop_all() {
 
 void Pooler::close_all() {
   helpers.stop();
+  if (is_handed_over) Handover::let_go(*this);
   // Messages between workers first: some carry a connection that is on no list. Two rounds, as one may post another.
   for (int round = 0; round < 3; ++round)
     for (auto& worker : workers) worker->loop.run_posted();

@@ -69,6 +69,9 @@ class Pooler {
   bool has_short_limits = false;  // some time limit of idle or working connections is short, or pools are to be filled
   PauseMode pause_mode = PauseMode::None;
   ShutdownMode shutdown_mode = ShutdownMode::None;
+  // A successor has been given the connections (SHOW FDS while suspended): they are not to be touched any more, unless
+  // it dies before it says SHUTDOWN.
+  bool is_handed_over = false;
   const Options& options() const { return config->options; }
   TcpTuning tcp_tuning() const;
 

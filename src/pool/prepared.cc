@@ -1,5 +1,6 @@
 #include "pool/prepared.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -36,7 +37,10 @@ void forget(const PreparedStatement* statement) {
 
 }  // namespace
 
-StatementPtr intern_statement(Bytes body) {
+namespace {
+
+// number 0: the next one.
+StatementPtr find_or_make(std::uint64_t number, Bytes body) {
   StatementTable& t = table();
   std::lock_guard lock(t.mutex);
   auto it = t.statements.find(as_text(body));
@@ -44,11 +48,19 @@ StatementPtr intern_statement(Bytes body) {
     if (auto there = it->second.lock()) return there;
     t.statements.erase(it);  // its last owner is about to remove it
   }
-  StatementPtr made(new PreparedStatement(t.next_number++, body), forget);
+  if (number == 0) number = t.next_number;
+  t.next_number = std::max(t.next_number, number + 1);
+  StatementPtr made(new PreparedStatement(number, body), forget);
   t.bytes.fetch_add(body.size(), std::memory_order_relaxed);
   t.statements.emplace(as_text(made->body()), made);
   return made;
 }
+
+}  // namespace
+
+StatementPtr intern_statement(Bytes body) { return find_or_make(0, body); }
+
+StatementPtr adopt_statement(std::uint64_t number, Bytes body) { return find_or_make(number, body); }
 
 std::size_t interned_statement_bytes() { return table().bytes.load(std::memory_order_relaxed); }
 

@@ -34,6 +34,8 @@ using StatementPtr = std::shared_ptr<const PreparedStatement>;
 
 // The one object for this text and these types. Any thread.
 StatementPtr intern_statement(Bytes body);
+// The same under a number that servers know it by already: before anything was interned here (Handover).
+StatementPtr adopt_statement(std::uint64_t number, Bytes body);
 // Bytes held by all statements together, and their number (SHOW MEM).
 std::size_t interned_statement_bytes();
 std::size_t interned_statement_count();
@@ -47,6 +49,11 @@ class ClientStatements {
   void remove(std::string_view name);
   // A name of the statement that servers know under this one; empty: none.
   std::string_view name_of(std::string_view server_name) const;
+  // Calls fn(name, statement) for each, in any order.
+  template <class Fn>
+  void for_each(Fn&& fn) const {
+    for (const auto& [name, statement] : names_) fn(name, statement);
+  }
   void clear() { names_.clear(); }
   std::size_t size() const { return names_.size(); }
 
@@ -63,6 +70,11 @@ class ServerStatements {
   void remove(const PreparedStatement& statement);
   // The one unused for longest, or null.
   StatementPtr oldest() const { return order_.empty() ? nullptr : order_.front(); }
+  // Calls fn(statement) for each, the one unused for longest first.
+  template <class Fn>
+  void for_each(Fn&& fn) const {
+    for (const auto& statement : order_) fn(statement);
+  }
   void clear();
   std::size_t size() const { return places_.size(); }
 

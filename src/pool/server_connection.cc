@@ -251,7 +251,7 @@ void ServerConnection::on_stream_event() {
 }
 
 void ServerConnection::pump() {
-  if (login_step_ != LoginStep::Messages) return;
+  if (login_step_ != LoginStep::Messages || pooler.is_handed_over) return;
   bool was_idle = state() == ServerState::Idle;
   if (was_idle) {
     // Off the list while we look, so that no other worker takes it meanwhile.

@@ -166,6 +166,7 @@ class ServerConnection final : public StreamOwner,
   void pump();  // reads and handles what has come
 
  private:
+  friend class Handover;
   enum class LoginStep : std::uint8_t { Resolving, Connecting, SslAnswer, SslHandshake, Messages };
   // A query of our own.
   enum class Step : std::uint8_t {
@@ -241,7 +242,7 @@ class ServerConnection final : public StreamOwner,
   std::string transport_text() const;
 
   std::atomic<ServerState> state_{ServerState::Login};
-  const int generation_;
+  int generation_;
   bool is_dedicated_ = false;
   Worker* worker_;
   Stream stream_;

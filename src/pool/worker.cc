@@ -41,6 +41,7 @@ void Worker::join() {
 }
 
 void Worker::tick() {
+  if (pooler.is_handed_over) return;
   std::int64_t now = loop.now();
   // Most clients are idle and have no limit on it: then nobody looks at them.
   if (timed_clients > 0 || pooler.has_client_idle_timeouts)
