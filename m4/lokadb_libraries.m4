@@ -10,6 +10,30 @@ AC_DEFUN([LOKADB_SYSTEMD], [
   ])
 ])
 
+dnl LOKADB_PAM: logins by PAM where its headers are there; --with-pam insists on them, --without-pam leaves it out.
+AC_DEFUN([LOKADB_PAM], [
+  AC_ARG_WITH([pam], [AS_HELP_STRING([--without-pam], [leave out logins by PAM])], [], [with_pam=auto])
+  PAM_LIBS=
+  AS_IF([test "x$with_pam" != xno], [
+    AC_CHECK_HEADER([security/pam_appl.h],
+      [AC_CHECK_LIB([pam], [pam_start],
+        [PAM_LIBS=-lpam
+         AC_DEFINE([HAVE_PAM], [1], [Define to 1 if libpam is used.])])])
+    AS_IF([test "x$with_pam" = xyes && test -z "$PAM_LIBS"], [AC_MSG_ERROR([libpam was asked for and is missing])])
+  ])
+  AC_SUBST([PAM_LIBS])
+])
+
+dnl LOKADB_LDAP: the same for libldap.
+AC_DEFUN([LOKADB_LDAP], [
+  AC_ARG_WITH([ldap], [AS_HELP_STRING([--without-ldap], [leave out logins by LDAP])], [], [with_ldap=auto])
+  AS_IF([test "x$with_ldap" != xno], [
+    PKG_CHECK_MODULES([LDAP], [ldap >= 2.5],
+      [AC_DEFINE([HAVE_LDAP], [1], [Define to 1 if libldap is used.])],
+      [AS_IF([test "x$with_ldap" = xyes], [AC_MSG_ERROR([libldap was asked for and is missing])])])
+  ])
+])
+
 dnl LOKADB_BOOST_TEST: only `make check` needs Boost.Test, so its absence is remembered, not fatal.
 AC_DEFUN([LOKADB_BOOST_TEST], [
   AC_MSG_CHECKING([for Boost.Test])

@@ -12,10 +12,10 @@ python=/usr/bin/python3
 # Every Debian package that building, testing, benchmarking and the demo need; with the next list the only such one.
 packages=(
   autoconf automake g++ groff-base make pkg-config
-  libboost-test-dev libc-ares-dev libevent-dev libidn-dev libpg-query-dev libpq-dev libprotobuf-c-dev libssl-dev
-  libsystemd-dev nlohmann-json3-dev
+  libboost-test-dev libc-ares-dev libevent-dev libidn-dev libldap-dev libpam0g-dev libpg-query-dev libpq-dev
+  libprotobuf-c-dev libssl-dev libsystemd-dev nlohmann-json3-dev
   postgresql-15 postgresql-client-15 postgresql-contrib
-  openssl procps
+  openssl procps slapd
   python3 python3-asyncpg python3-django python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
   python3-sqlalchemy
   ruby ruby-activerecord ruby-pg
@@ -47,6 +47,10 @@ install_packages() {
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   say "installing ${missing[*]}"
+  # The tests start a directory of their own; the system's stays without one.
+  if [[ " ${missing[*]} " == *" slapd "* ]] && command -v debconf-set-selections >/dev/null; then
+    echo 'slapd slapd/no_configuration boolean true' | as_root debconf-set-selections
+  fi
   local wait=(-o DPkg::Lock::Timeout=300)
   as_root apt-get "${wait[@]}" -qq update
   as_root apt-get "${wait[@]}" -qq install -y --no-install-recommends "${missing[@]}" >/dev/null

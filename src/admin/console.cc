@@ -1,6 +1,7 @@
 #include "admin/console.h"
 
 #include "admin/show.h"
+#include "admin/show_fds.h"
 #include "admin/statistics.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -241,6 +242,18 @@ void Console::show(ClientSession& session, const ConsoleCommand& command, Form f
   ResultTable table(spec->columns.empty() ? stats_columns(spec->name) : std::string(spec->columns));
   if (form != Form::Execute) table.write_description(answer.out);
   if (form == Form::Describe) return;
+  if (spec->name == "fds") {
+    auto listening = control_.listening_sockets();
+    bool to_successor =
+        pooler_.pause_mode == PauseMode::Suspended && session.console_by_same_uid && form == Form::Simple;
+    if (to_successor) {
+      answer.out.clear();  // the description is another there
+      if (!hand_over_fds(pooler_, listening, session)) return session.close(fatal("cannot hand over all connections"));
+      pooler_.is_handed_over = true;
+      return finish(session, "SHOW", answer);
+    }
+    show_fds(pooler_, listening, table);
+  }
   if (spec->name == "version") write_notice(answer.out, "00000", own_version_text());
   spec->fill(pooler_, table);
   table.write_rows(answer.out);

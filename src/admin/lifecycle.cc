@@ -39,6 +39,7 @@ void Lifecycle::wait_close(Database* only, std::uint64_t session_id) {
 void Lifecycle::close_idle_servers(const Database* only) {
   pooler_.for_each_server([&](ServerConnection& s) {
     if (only != nullptr && &s.pool.database != only) return;
+    if (s.is_dedicated()) return;  // it is its client's already
     if (s.state() == ServerState::Idle || s.state() == ServerState::Login || s.state() == ServerState::Testing)
       s.close("pause mode");
   });
@@ -62,6 +63,13 @@ bool Lifecycle::resume_all() {
   if (pooler_.pause_mode == PauseMode::None) return false;
   bool was_suspended = pooler_.pause_mode == PauseMode::Suspended;
   pooler_.pause_mode = PauseMode::None;
+  if (pooler_.is_handed_over) {
+    pooler_.is_handed_over = false;
+    pooler_.for_each_server([](ServerConnection& s) {
+      s.stream().assume_readable();
+      s.worker().loop.resume_later(s);
+    });
+  }
   if (was_suspended) {
     control_.set_listening(true);
     pooler_.for_each_client([](ClientSession& c) { c.worker.loop.resume_later(c); });

@@ -1,7 +1,11 @@
 // What console commands and signals ask of the process as a whole (implemented in src/proxy). Main thread.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/result.h"
+#include "net/listener.h"
 
 namespace lokadb {
 
@@ -14,6 +18,7 @@ class ProcessControl {
   virtual bool options_changed(std::string_view key) = 0;
   virtual void close_tcp_listeners() = 0;
   virtual void set_listening(bool on) = 0;
+  virtual std::vector<ListeningSocket> listening_sockets() const = 0;
 };
 
 }  // namespace lokadb

@@ -47,6 +47,7 @@ class ResultTable {
   };
 
   Row& add_row() { return rows_.emplace_back(); }
+  Row& last_row() { return rows_.back(); }
   std::size_t column_count() const { return columns_.size(); }
   std::size_t row_count() const { return rows_.size(); }
 

@@ -1,8 +1,10 @@
 #include "admin/show.h"
 
+#include "admin/show_fds.h"
 #include "base/text.h"
 #include "build_config.h"
 #include "pool/client_session.h"
+#include "pool/peer_forward.h"
 #include "pool/pooler.h"
 #include "pool/prepared.h"
 #include "pool/server_connection.h"
@@ -73,6 +75,23 @@ void show_dns_hosts(Pooler& pooler, ResultTable& table) {
 
 void show_nothing(Pooler&, ResultTable&) {}
 
+void show_peer_pools(Pooler& pooler, ResultTable& table) {
+  struct Counts {
+    int waiting = 0, connecting = 0, sent = 0;
+  };
+  std::map<int, Counts> counts;
+  for (auto& worker : pooler.workers)
+    worker->forwards.for_each([&](PeerForward* f) {
+      Counts& n = counts[f->peer_id()];
+      ++(f->stage() == PeerForward::Stage::Sent ? n.sent : n.waiting);
+      if (f->stage() == PeerForward::Stage::Connecting) ++n.connecting;
+    });
+  for (const auto& [id, peer] : pooler.config->peers) {
+    const Counts& n = counts[id];
+    table.add_row().number(id).number(n.sent).number(n.waiting).number(n.sent).number(n.connecting);
+  }
+}
+
 void show_peers(Pooler& pooler, ResultTable& table) {
   for (const auto& [id, peer] : pooler.config->peers)
     table.add_row().number(id).text(peer.host).number(peer.port).number(
@@ -90,16 +109,13 @@ constexpr ShowSpec kShows[] = {
      show_databases, false},
     {"dns_hosts", "hostname t, ttl q, addrs t", show_dns_hosts, false},
     {"dns_zones", "zonename t, serial q, count i", show_nothing, false},
-    {"fds",
-     "fd i, task t, user t, database t, addr t, port i, cancel q, link i, client_encoding t, std_strings t, "
-     "datestyle t, timezone t, password t, scram_client_key b, scram_server_key b",
-     show_nothing, true},
+    {"fds", kFdsColumns, show_nothing, true},  // filled by the console, which knows the listening sockets
     {"lists", "list t, items i", show_lists, false},
     {"lokadb_reasons", "plugin t, reason t, text t", show_reasons, false},
     {"lokadb_routes", "plugin t, reason t, count q, text t", show_routes, false},
     {"mem", "name t, size i, used i, free i, memtotal i", show_mem, false},
     {"peer_pools", "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i",
-     show_nothing, false},
+     show_peer_pools, false},
     {"peers", "peer_id i, host t, port i, pool_size i", show_peers, false},
     {"plugins",
      "name t, version t, interface t, library t, required i, calls q, refused q, failed q, slow q, total_us q, max_us "

@@ -34,11 +34,17 @@ std::string application_name(const ParameterSetPtr& set) {
   return set->values()[TrackedNames::kApplicationName].value_or("");
 }
 
+std::string_view replication_word(const ClientSession* c) {
+  if (c == nullptr || c->replication() == nullptr) return "none";
+  return c->replication()->mode == ReplicationMode::Logical ? "logical" : "physical";
+}
+
 // PgBouncer's words for what a connection is doing.
 std::string_view client_word(ClientSession& c, bool as_socket) {
   switch (c.state()) {
     case ClientState::Startup:
     case ClientState::Login:
+    case ClientState::Checking:
       return "cl_login";
     case ClientState::UserWanted:
     case ClientState::UserAsked:
@@ -91,7 +97,7 @@ void add_client(ClientSession& c, ResultTable& table, bool as_socket) {
   row.text("C");
   row.text(c.user() != nullptr ? c.user()->name : "(nouser)");
   row.text(c.database() != nullptr ? c.database()->name : "(nodb)");
-  row.text("none").text(client_word(c, as_socket));
+  row.text(replication_word(&c)).text(client_word(c, as_socket));
   row.text(c.peer().is_unix() ? "unix" : ip_text(c.peer())).number(c.peer_port());
   add_local(row, c.stream(), c.pooler.options().listen_port);
   row.text(time_text(c.connect_time)).text(time_text(c.request_time));
@@ -104,7 +110,8 @@ void add_client(ClientSession& c, ResultTable& table, bool as_socket) {
 
 void add_server(ServerConnection& s, ResultTable& table, bool as_socket) {
   auto& row = table.add_row();
-  row.text("S").text(s.pool.user.name).text(s.pool.database.name).text("none");
+  row.text("S").text(s.pool.user.name).text(s.pool.database.name);
+  row.text(replication_word(s.is_dedicated() ? s.client() : nullptr));
   row.text(server_word(s, as_socket, now_us()));
   bool is_unix = s.address().is_unix() || s.address().empty();
   row.text(is_unix ? "unix" : ip_text(s.address()));
@@ -137,7 +144,7 @@ std::vector<T*> sorted(std::vector<T*> all) {
 std::vector<ClientSession*> clients_of(Pooler& pooler, bool with_logins) {
   std::vector<ClientSession*> all;
   pooler.for_each_client([&](ClientSession& c) {
-    if (with_logins || c.state() > ClientState::Login) all.push_back(&c);
+    if (with_logins || c.state() > ClientState::Checking) all.push_back(&c);
   });
   return sorted(std::move(all));
 }

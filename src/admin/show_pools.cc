@@ -28,7 +28,7 @@ std::map<const Pool*, PoolCounts> count_all(Pooler& pooler) {
   std::int64_t now = now_us();
   std::int64_t used_after = pooler.options().server_check_delay.count();
   pooler.for_each_client([&](ClientSession& c) {
-    if (c.pool() == nullptr || c.state() == ClientState::Login) return;
+    if (c.pool() == nullptr || c.state() <= ClientState::Checking) return;
     PoolCounts& n = counts[c.pool()];
     bool waits = c.waits_for_server() || c.state() == ClientState::Welcome;
     ++(waits ? n.cl_waiting : n.cl_active);
@@ -142,7 +142,7 @@ void show_lists(Pooler& pooler, ResultTable& table) {
   std::int64_t pools = 0, users = 0, clients = 0, logins = 0, servers = 0, free_servers = 0, names = 0, lookups = 0;
   pooler.for_each_pool([&](Pool&) { ++pools; });
   for (const auto& [name, user] : pooler.users) users += user->is_known ? 1 : 0;
-  pooler.for_each_client([&](ClientSession& c) { ++(c.state() <= ClientState::Login ? logins : clients); });
+  pooler.for_each_client([&](ClientSession& c) { ++(c.state() <= ClientState::Checking ? logins : clients); });
   pooler.for_each_server([&](ServerConnection& s) { ++(s.state() == ServerState::Idle ? free_servers : servers); });
   for (auto& worker : pooler.workers) {
     names += static_cast<std::int64_t>(worker->resolver->name_count());
@@ -153,7 +153,7 @@ void show_lists(Pooler& pooler, ResultTable& table) {
   line("users", users);
   line("peers", static_cast<std::int64_t>(pooler.config->peers.size()));
   line("pools", pools);
-  line("peer_pools", 0);
+  line("peer_pools", static_cast<std::int64_t>(pooler.config->peers.size()));
   line("free_clients", 0);
   line("used_clients", clients);
   line("login_clients", logins);

@@ -7,15 +7,17 @@
 #include <cstring>
 #include <utility>
 
+#include "config/ldap_options.h"
 #include "config/line_words.h"
 
 namespace lokadb {
 
 namespace {
 
-constexpr std::string_view kMethodWords[] = {"trust",         "reject", "md5",  "password",
-                                             "scram-sha-256", "peer",   "cert", "ldap"};
+constexpr std::string_view kMethodWords[] = {"trust", "reject", "md5",  "password", "scram-sha-256",
+                                             "peer",  "cert",   "ldap", "pam"};
 constexpr int kMostNestedFiles = 10;
+constexpr std::string_view kPamService = "pamservice=";
 
 // The bytes of an IP address and how many there are; nullopt: not an IP address, or one of a single link.
 struct IpBytes {
@@ -187,7 +189,7 @@ bool LineParser::read_options(HbaRule& rule) {
   bool takes_map = rule.method == HbaMethod::Peer || rule.method == HbaMethod::Cert;
   while (!words_.peek().is_end()) {
     if (rule.method == HbaMethod::Ldap) {
-      // Of another grammar, which is read where the method is at work.
+      // Of another grammar.
       LineWord word = words_.take();
       if (!rule.ldap_options.empty() && !word.is_glued) rule.ldap_options += ' ';
       std::string quoted = "\"";
@@ -196,13 +198,20 @@ bool LineParser::read_options(HbaRule& rule) {
       continue;
     }
     auto option = words_.take_joined();
+    if (option && rule.method == HbaMethod::Pam && option->starts_with(kPamService) && rule.pam_service.empty()) {
+      rule.pam_service = option->substr(kPamService.size());
+      if (rule.pam_service.empty()) return false;
+      continue;
+    }
     if (!option || !takes_map || !option->starts_with("map=") || rule.map) return false;
     auto map = maps_.find(std::string_view(*option).substr(4));
     if (map == maps_.end()) return false;
     rule.map_name = map->first;
     rule.map = map->second;
   }
-  return true;
+  if (rule.method != HbaMethod::Ldap) return true;
+  auto understood = parse_ldap_options(rule.ldap_options);
+  return static_cast<bool>(understood);
 }
 
 bool fits_transport(const HbaRule& rule, const HbaLogin& login) {

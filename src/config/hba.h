@@ -1,7 +1,8 @@
 // The auth_hba_file: which clients may log in where, as whom, and how they have to prove it.
 //
-// Syntax and meaning are PgBouncer's (a part of PostgreSQL's): no names of hosts, no samehost, samenet or samerole, no
-// +group, no patterns. A line that is not understood is left out, with a warning; the rest holds.
+// Syntax and meaning are PgBouncer's (a part of PostgreSQL's), and the method pam: no names of hosts, no samehost,
+// samenet or samerole, no +group, no patterns. A line that is not understood is left out, with a warning; the rest
+// holds.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@
 namespace lokadb {
 
 enum class HbaTransport { Local, Host, HostSsl, HostNoSsl };
-enum class HbaMethod { Trust, Reject, Md5, Password, Scram, Peer, Cert, Ldap };
+enum class HbaMethod { Trust, Reject, Md5, Password, Scram, Peer, Cert, Ldap, Pam };
 
 // The word of the file ("trust", "scram-sha-256" ...).
 std::string_view name_of(HbaMethod);
@@ -53,7 +54,8 @@ struct HbaRule {
   HbaMethod method = HbaMethod::Reject;
   std::string map_name;                 // empty: none; peer and cert only
   std::shared_ptr<const IdentMap> map;  // null: none
-  std::string ldap_options;             // as they stand in the file
+  std::string ldap_options;             // as they stand in the file; parse_ldap_options() understands them
+  std::string pam_service;              // empty: the usual one
 };
 
 // Who asks to be let in.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "build_config.h"
+#include "config/ldap_options.h"
 #include "config/words.h"
 
 namespace lokadb {
@@ -21,6 +23,24 @@ bool check_auth_dbname(std::string_view value, Faults& faults) {
   if (value != kConsoleDatabase) return true;
   faults.emplace_back(kReservedAuthDbname);
   return false;
+}
+
+bool check_ldap_options(std::string_view value, Faults& faults) {
+  auto understood = parse_ldap_options(value);
+  if (!understood) faults.push_back(understood.error().to_client);
+  return static_cast<bool>(understood);
+}
+
+bool check_auth_type(std::string_view value, Faults& faults) {
+  std::size_t before = faults.size();
+  auto type = parse_word<AuthType>(value);
+#ifndef HAVE_PAM
+  if (type == AuthType::Pam) faults.emplace_back("pam is not supported by this build");
+#endif
+#ifndef HAVE_LDAP
+  if (type == AuthType::Ldap) faults.emplace_back("ldap is not supported by this build");
+#endif
+  return type.has_value() && faults.size() == before;
 }
 
 bool check_peer_id(std::string_view value, Faults&) {
@@ -59,11 +79,11 @@ constexpr OptionRow kRows[] = {
     {"auth_ident_file", &Options::auth_ident_file, nullptr, kReload,
      "Maps from system or certificate names to database users, read when auth_type is hba."},
     {"auth_ldap_options", &Options::auth_ldap_options, nullptr, kReload,
-     "How to reach the directory when auth_type is ldap. Accepted, but without effect yet."},
+     "How to ask the directory when auth_type is ldap: ldapserver, ldapprefix, ldapbasedn ... as in an HBA file.",
+     check_ldap_options},
     {"auth_query", &Options::auth_query, kAuthQuery, kReload,
      "Query that gives name and password of a user who is not in auth_file; $1 is the name."},
-    {"auth_type", &Options::auth_type, "md5", kReload,
-     "How clients prove who they are; with ldap and pam every login is refused so far."},
+    {"auth_type", &Options::auth_type, "md5", kReload, "How clients prove who they are.", check_auth_type},
     {"auth_user", &Options::auth_user, nullptr, kReload,
      "User who runs auth_query; unset means that auth_query is not used."},
     {"autodb_idle_timeout", &Options::autodb_idle_timeout, "3600", kReload,
@@ -137,8 +157,7 @@ constexpr OptionRow kRows[] = {
      "Most server connections of one user, whatever the database; 0 means no limit."},
     {"min_pool_size", &Options::min_pool_size, "0", kReload, "Server connections kept open in a pool that is in use."},
     {"peer_id", &Options::peer_id, "0", kReload,
-     "Number of this process among its peers, 1 to 16383; 0 means no peering. Accepted, but without effect yet.",
-     check_peer_id},
+     "Number of this process among its peers, 1 to 16383; 0 means no peering.", check_peer_id},
     {"pidfile", &Options::pidfile, "", kStart, "File that holds the process id; empty writes none."},
     {"pkt_buf", &Options::pkt_buf, "4096", kStart,
      "Bytes of the buffer of a connection; it never limits the length of a message.", check_positive, "bytes"},

@@ -14,6 +14,8 @@ class Input {
   bool empty() const { return carry_.empty(); }
   std::size_t size() const { return carry_.size(); }
   void clear() { carry_ = {}; }
+  // Bytes that somebody else has read.
+  void put(std::vector<std::byte> bytes) { carry_ = std::move(bytes); }
   // The bytes kept so far.
   Bytes kept() const { return carry_; }
 

@@ -97,7 +97,7 @@ Result<Done> Listener::listen_unix(const std::string& directory, int port) {
   return add(fd, "unix:" + path, true, is_abstract ? std::string() : path);
 }
 
-Result<Done> Listener::adopt(int fd) {
+Result<Done> Listener::adopt(int fd, bool owns_path) {
   int type = 0, listens = 0;
   socklen_t size = sizeof type;
   if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0) return step_failed("getsockopt", fd);
@@ -113,7 +113,8 @@ Result<Done> Listener::adopt(int fd) {
     tune_tcp_socket(fd, settings_.tcp);
     set_defer_accept(fd, settings_.defer_accept);
   }
-  return add(fd, (is_tcp ? "" : "unix:") + to_text(address), !is_tcp, {});
+  std::string path = owns_path && !is_tcp && !to_text(address).starts_with('@') ? to_text(address) : std::string();
+  return add(fd, (is_tcp ? "" : "unix:") + to_text(address), !is_tcp, path);
 }
 
 Result<Done> Listener::add(int fd, std::string description, bool is_unix, std::string unix_path) {
@@ -133,6 +134,16 @@ void Listener::set_active(bool on) {
   is_active_ = on;
   event_del(retry_.get());  // a rest is over: what is asked for now holds
   for (auto& socket : sockets_) on ? event_add(socket->event.get(), nullptr) : event_del(socket->event.get());
+}
+
+std::vector<ListeningSocket> Listener::sockets() const {
+  std::vector<ListeningSocket> out;
+  for (const auto& socket : sockets_) out.push_back({socket->fd, socket->is_unix, socket->description});
+  return out;
+}
+
+void Listener::let_go() {
+  for (auto& socket : sockets_) socket->unix_path.clear();
 }
 
 void Listener::close_tcp() {

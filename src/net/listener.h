@@ -22,6 +22,12 @@ struct ListenerSettings {
   std::string unix_group;  // name or number; empty: the process' own
 };
 
+struct ListeningSocket {
+  int fd = -1;
+  bool is_unix = false;
+  std::string description;
+};
+
 class Listener {
  public:
   // The connected socket (non-blocking, the callee's to close) and where it comes from.
@@ -37,9 +43,12 @@ class Listener {
   // directory, or '@' and a name for the abstract name space. A stale socket file is replaced.
   Result<Done> listen_unix(const std::string& directory, int port);
 
-  // Takes over a socket that somebody else made and that listens already: TCP or unix; closed in any case. The file of
-  // a unix socket stays at the end.
-  Result<Done> adopt(int fd);
+  // Takes over a socket that somebody else made and that listens already: TCP or unix; closed in any case.
+  // The file of a unix socket is removed at the end if owns_path.
+  Result<Done> adopt(int fd, bool owns_path = false);
+  // What listens, for a successor; let_go(): its unix sockets' files stay.
+  std::vector<ListeningSocket> sockets() const;
+  void let_go();
 
   // Stops and starts taking connections; the kernel keeps queueing them meanwhile.
   void set_active(bool on);

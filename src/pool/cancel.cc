@@ -1,32 +1,19 @@
 #include "pool/cancel.h"
 
-#include <openssl/crypto.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "base/log.h"
+#include "pool/cancel_key.h"
+#include "pool/cancel_request.h"
+#include "pool/peer_forward.h"
 #include "pool/pooler.h"
 #include "pool/server_connection.h"
 #include "pool/worker.h"
 
 namespace lokadb {
-
-namespace {
-constexpr std::uint32_t kCancelRequest = 80877102;
-}
-
-// What a client asked for, and its connection, which stays open until the request has been dealt with.
-struct CancelJob::Request {
-  ~Request() {
-    if (fd >= 0) ::close(fd);
-  }
-  int fd = -1;
-  CancelKey key{};
-  std::string log_name;
-  bool logs = true;
-};
 
 void CancelJob::start(ClientSession& requester, Bytes key) {
   Pooler& pooler = requester.pooler;
@@ -50,15 +37,16 @@ void CancelJob::cancel(ClientSession& client) {
 // Asks one worker after the other; the first is the one we are on.
 void CancelJob::search(Pooler& pooler, const std::shared_ptr<Request>& request, std::size_t left, std::size_t index) {
   ClientSession* client = nullptr;
+  bool has_peers = pooler.options().peer_id > 0;
   pooler.workers[index]->clients.for_each([&](ClientSession* c) {
     bool is_logged_in = c->state() >= ClientState::Idle && c->state() < ClientState::Closed;
-    if (is_logged_in && CRYPTO_memcmp(c->cancel_key().data(), request->key.data(), request->key.size()) == 0)
-      client = c;
+    if (is_logged_in && is_same_key(c->cancel_key(), request->key, has_peers)) client = c;
   });
   if (client != nullptr) return found(*client, request);
   if (left <= 1) {
-    if (request->logs) log_line(LogLevel::Log, "%s closing because: failed cancel request", request->log_name.c_str());
-    return;
+    int own = pooler.options().peer_id;
+    if (has_peers && peer_of(request->key) != own) return PeerForward::start(*pooler.workers[index], request);
+    return request->log_end("failed cancel request");
   }
   std::size_t next = (index + 1) % pooler.workers.size();
   pooler.workers[next]->loop.post([&pooler, request, left, next] { search(pooler, request, left - 1, next); });
@@ -78,10 +66,7 @@ void CancelJob::found(ClientSession& client, const std::shared_ptr<Request>& req
   } else if (!client.cancelable_server()->has_outstanding()) {
     refusal = "cancel request for idle client";
   }
-  if (refusal != nullptr) {
-    if (request->logs) log_line(LogLevel::Log, "%s closing because: %s", request->log_name.c_str(), refusal);
-    return;
-  }
+  if (refusal != nullptr) return request->log_end(refusal);
   auto* job = new CancelJob(pooler, client.worker, *client.cancelable_server(), client, request);
   job->try_start();
 }
@@ -165,7 +150,7 @@ void CancelJob::on_stream_event() {
 
 void CancelJob::finish(const char* outcome) {
   if (request_ == nullptr) return;
-  if (request_->logs) log_line(LogLevel::Log, "%s closing because: %s", request_->log_name.c_str(), outcome);
+  request_->log_end(outcome);
   request_.reset();
   stream_.close();
   worker_.cancels.remove(this);

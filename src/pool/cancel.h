@@ -19,6 +19,9 @@ struct OwnedTag;
 
 class CancelJob final : public StreamOwner, public Buriable, public ListHook<OwnedTag> {
  public:
+  // What a client asked for, and its connection, which stays open until the request has been dealt with.
+  struct Request;
+
   // Takes over the connection that brought the request, which ends the session; it is closed when the job is done.
   static void start(ClientSession& requester, Bytes key);
   // Cancels what the client's server does for it, if anything; the client's worker.
@@ -38,7 +41,6 @@ class CancelJob final : public StreamOwner, public Buriable, public ListHook<Own
   void resume() override {}
 
  private:
-  struct Request;
   static void search(Pooler& pooler, const std::shared_ptr<Request>& request, std::size_t workers_left,
                      std::size_t index);
   static void found(ClientSession& client, const std::shared_ptr<Request>& request);

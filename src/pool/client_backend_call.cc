@@ -43,9 +43,9 @@ bool ClientSession::signal_by_number(bool terminates, std::uint32_t number) {
   ClientSession* target = nullptr;
   {
     std::lock_guard guard(pooler.lock);
-    auto it = pooler.numbers.find(number);
-    if (it == pooler.numbers.end() || it->second == this || it->second->user_ != user_) return false;
-    target = it->second;
+    if (pooler.numbers.count(number) != 1) return false;
+    target = pooler.numbers.find(number)->second;
+    if (target == this || target->user_ != user_) return false;
     ++target->in_flight;
   }
   target->worker.loop.post([target, terminates] {
@@ -97,8 +97,7 @@ StatementPtr ClientSession::intern_backend_call(const BackendCall& call, Bytes t
 }
 
 // statement: null for the unnamed one.
-Outcome ClientSession::bind_backend_call(const StatementPtr& statement, MessageHead head, Bytes in,
-                                                        std::size_t& used) {
+Outcome ClientSession::bind_backend_call(const StatementPtr& statement, MessageHead head, Bytes in, std::size_t& used) {
   used = kHeaderSize + head.body;
   if (in.size() < used) return Outcome::NeedMore;
   ServerConnection& server = *leg_.server;

@@ -126,6 +126,8 @@ Result<ClientLogin::Demand> ClientLogin::demand() const {
       return Demand{AuthType::Cert, rule};
     case HbaMethod::Ldap:
       return Demand{AuthType::Ldap, rule};
+    case HbaMethod::Pam:
+      return Demand{AuthType::Pam, rule};
     case HbaMethod::Peer:
       return Demand{AuthType::Hba, rule};
     case HbaMethod::Reject:
@@ -135,8 +137,10 @@ Result<ClientLogin::Demand> ClientLogin::demand() const {
 }
 
 void ClientLogin::begin_auth() {
-  if (!user_is_known_) log_line(LogLevel::Log, "%s no such user: %s", session_.log_name().c_str(), user_.c_str());
   auto demanded = demand();
+  bool is_outside = demanded && (demanded->type == AuthType::Ldap || demanded->type == AuthType::Pam);
+  if (!user_is_known_ && !is_outside)
+    log_line(LogLevel::Log, "%s no such user: %s", session_.log_name().c_str(), user_.c_str());
   if (!demanded) return refuse(demanded.error());
   switch (demanded->type) {
     case AuthType::Cert:
@@ -145,9 +149,7 @@ void ClientLogin::begin_auth() {
       return finish_without_secret(check_system_user(*demanded->rule));
     case AuthType::Ldap:
     case AuthType::Pam:
-      // Refused as a whole, and loudly: a weaker check in its place would be worse than none.
-      return refuse({sqlstate::kFeatureNotSupported, Severity::Fatal, "bouncer config error",
-                     "authentication by " + std::string(name_of(demanded->type)) + " is not supported yet"});
+      return ask_outside_password(*demanded);
     default:
       return begin_exchange(demanded->type);
   }

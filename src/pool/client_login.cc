@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint32_t kProtocol3 = 196608;
 constexpr std::size_t kMaxLoginMessage = 66 * 1024;  // PasswordMessage with the longest usable password
 constexpr std::byte kTlsHandshakeRecord{0x16};
+constexpr const char* kReplicationWords[] = {"no", "yes", "database"};  // by ReplicationMode
 }  // namespace
 
 std::size_t ClientLogin::consume(Bytes in) {
@@ -29,11 +30,12 @@ std::size_t ClientLogin::consume(Bytes in) {
     session_.close_silently("client close request");
     return 0;
   }
-  if (head->type != 'p' || auth_ == nullptr) {
+  if (head->type != 'p' || (auth_ == nullptr && outside_ == nullptr)) {
     refuse(fatal("unexpected packet during login"));
     return 0;
   }
-  auth_message(in.subspan(kHeaderSize, head->body));
+  Bytes body = in.subspan(kHeaderSize, head->body);
+  outside_ != nullptr ? outside_password(body) : auth_message(body);
   return total;
 }
 
@@ -142,17 +144,19 @@ void ClientLogin::handle_startup(Bytes packet) {
 }
 
 Result<Done> ClientLogin::read_parameters(const StartupParameters& startup) {
+  for (auto [name, value] : startup.parameters)
+    if (name == "replication") replication_ = parse_replication(value);
   for (auto [name, value] : startup.parameters) {
     if (name == "database") {
       database_ = value;
     } else if (name == "user") {
       user_ = value;
+    } else if (name == "replication") {
+      continue;
+    } else if (name == "options" && replication_ != ReplicationMode::None) {
+      raw_options_ = value;
     } else if (name == "options") {
       if (auto read = read_options(value); !read) return read;
-    } else if (name == "replication") {
-      replication_ = parse_replication(value);
-      if (replication_ != ReplicationMode::None)
-        return Error{sqlstate::kFeatureNotSupported, Severity::Fatal, "replication connections are not supported", {}};
     } else if (auto set = set_parameter(name, value); !set) {
       return set;
     }
@@ -214,8 +218,8 @@ void ClientLogin::negotiate_protocol() {
 void ClientLogin::log_attempt() const {
   if (!session_.pooler.options().log_connections) return;
   std::string tls = session_.has_tls() ? describe(session_.stream_.ssl()) : "no";
-  log_line(LogLevel::Log, "%s login attempt: db=%s user=%s tls=%s replication=no", session_.log_name().c_str(),
-           database_.c_str(), user_.c_str(), tls.c_str());
+  log_line(LogLevel::Log, "%s login attempt: db=%s user=%s tls=%s replication=%s", session_.log_name().c_str(),
+           database_.c_str(), user_.c_str(), tls.c_str(), kReplicationWords[static_cast<int>(replication_)]);
 }
 
 }  // namespace lokadb

@@ -1,7 +1,7 @@
 // The first part of a client's life: TLS, start-up packet, who it is, and the welcome. Gone when the session is Idle.
 //
 // Sources: client_login.cc (up to the start-up packet), client_identity.cc (who it is), client_lookup.cc
-// (auth_query), client_welcome.cc (and in).
+// (auth_query), client_outside.cc (PAM and LDAP), client_welcome.cc (and in).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,8 @@ struct HbaRule;
 
 class ClientLogin final : public Buriable {
  public:
-  explicit ClientLogin(ClientSession& session) : session_(session) {}
+  explicit ClientLogin(ClientSession& session);
+  ~ClientLogin() override;
 
   // Handles one packet at the front of `in`; returns its length, 0 if it is not there as a whole yet. May close the
   // session, or end this object's life (the session then is Idle, Welcome or Console).
@@ -34,6 +35,7 @@ class ClientLogin final : public Buriable {
   const char* user_name() const { return user_.empty() ? "(nouser)" : user_.c_str(); }
 
   // The pool's welcome is there.
+  static void send_replication_welcome(ClientSession& session, ServerConnection& server);
   static void write_cancel_key(ClientSession& session, ByteBuffer& out);
   static void send_welcome(ClientSession& session, const Welcome& welcome);
 
@@ -74,6 +76,14 @@ class ClientLogin final : public Buriable {
   Result<Done> check_certificate(const HbaRule* rule) const;
   Result<Done> check_system_user(const HbaRule& rule) const;
   void finish_without_secret(const Result<Done>& checked);
+
+  // Somebody else knows the password (client_outside.cc).
+  struct Outside;
+  bool is_proven_outside() const;
+  void ask_outside_password(const Demand& demand);
+  void outside_password(Bytes body);
+  void outside_answered();
+
   void auth_message(Bytes body);
   void auth_result(Result<AuthStep> step, const ByteBuffer& out);
   void remember_verifier();
@@ -82,12 +92,14 @@ class ClientLogin final : public Buriable {
   void logged_in();
   void open_console();
   void open_pool();
+  void open_replication();
 
   ClientSession& session_;
   bool is_in_handshake_ = false;
   std::string database_, user_;
   ParameterValues wanted_;
   ReplicationMode replication_ = ReplicationMode::None;
+  std::string raw_options_;  // of a replication connection: the server's to understand
   bool wants_negotiation_ = false;
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;
@@ -95,6 +107,7 @@ class ClientLogin final : public Buriable {
   bool was_looked_up_ = false;
   std::unique_ptr<UserLookup> lookup_;
   std::unique_ptr<ClientAuth> auth_;
+  std::unique_ptr<Outside> outside_;
   std::string secret_;
 };
 

@@ -9,7 +9,7 @@
 namespace lokadb {
 
 bool ClientLogin::needs_lookup() const {
-  if (user_is_known_ || !database_is_known_) return false;
+  if (user_is_known_ || !database_is_known_ || is_proven_outside()) return false;
   const auto& user = auth_user();
   return user && !user->empty();
 }

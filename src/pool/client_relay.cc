@@ -132,7 +132,7 @@ Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& use
   Bytes text = in.subspan(kHeaderSize, std::min<std::size_t>(head.body, in.size() - kHeaderSize));
   char first = first_letter(text);
   if (first == 's' && head.body <= kMaxDeallocate && text.size() == head.body && called_here(text_of(text))) {
-    used = kHeaderSize + head.body;
+    batch_ended(used = kHeaderSize + head.body);
     return Outcome::Done;
   }
   if (!rewrites_statements()) first = '\0';
@@ -148,7 +148,7 @@ Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& use
     if (text.size() < head.body) return Outcome::NeedMore;
     if (is_linked() && (leg_.server->has_unsettled_statements() || leg_.server->is_undecided())) return Outcome::Wait;
     if (deallocated_here(text_of(text))) {
-      used = kHeaderSize + head.body;
+      batch_ended(used = kHeaderSize + head.body);
       return Outcome::Done;
     }
   }
@@ -242,7 +242,7 @@ Outcome ClientSession::skip(MessageHead head, Bytes in, std::size_t& used) {
 }
 
 bool ClientSession::rewrites_statements() const {
-  return pool_->settings.mode != PoolMode::Session && pooler.options().max_prepared_statements > 0;
+  return mode() != PoolMode::Session && pooler.options().max_prepared_statements > 0;
 }
 
 // Sends what a message of the client becomes when a name in it is replaced: a new head, `before`, the name; the rest of

@@ -36,6 +36,8 @@ ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& 
 
 ClientSession::~ClientSession() = default;
 
+bool ClientSession::login_is_in_handshake() const { return login_ != nullptr && login_->is_in_handshake(); }
+
 void ClientSession::start() {
   login_ = std::make_unique<ClientLogin>(*this);
   // The start-up packet is often there already when the connection is accepted.
@@ -86,7 +88,7 @@ void ClientSession::on_stream_event() {
   // The client takes bytes again: its server may go on.
   if (!stream_.is_blocked() && is_linked() && leg_.server->stream().is_readable()) leg_.server->pump();
   if (state_ == ClientState::Leaving) return look_after_leaving();
-  if (is_looked_up()) return look_for_end();
+  if (is_looked_up() || state_ == ClientState::Checking) return look_for_end();
   if (state_ != ClientState::Closed) pump();
 }
 
@@ -115,6 +117,7 @@ bool ClientSession::may_read() const {
 }
 
 void ClientSession::pump() {
+  if (pooler.is_handed_over && state_ != ClientState::Console) return;
   if (routing_ != nullptr && routing_->resumed()) return;
   auto consume_all = [this](Bytes in) { return consume(in); };
   if (!input_.empty() && may_read()) {
@@ -169,6 +172,7 @@ Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
       used = taken;
       return taken == 0 ? Outcome::NeedMore : Outcome::Done;
     }
+    case ClientState::Checking:
     case ClientState::UserWanted:
     case ClientState::UserAsked:
     case ClientState::Welcome:
@@ -215,8 +219,7 @@ void ClientSession::input_over(ReadStatus how) {
 
 // A message that came in pieces has gone to the server as a whole: it may have been a late one that nobody answers.
 void ClientSession::message_forwarded() {
-  if (state_ == ClientState::Active && pool_->settings.mode != PoolMode::Session && leg_.server->is_clean())
-    release_server();
+  if (state_ == ClientState::Active && mode() != PoolMode::Session && leg_.server->is_clean()) release_server();
 }
 
 // ------------------------------------------------------------------ servers
@@ -277,8 +280,8 @@ void ClientSession::terminate() {
 
 void ClientSession::server_is_ready(char status) {
   ServerConnection& server = *leg_.server;
-  PoolMode mode = pool_->settings.mode;
-  if (mode == PoolMode::Statement && status != 'I') {
+  PoolMode how = mode();
+  if (how == PoolMode::Statement && status != 'I') {
     Error error = fatal("transaction blocks not allowed in statement pooling mode");
     return server.close_with(error);
   }
@@ -290,7 +293,7 @@ void ClientSession::server_is_ready(char status) {
     server.client_left();
     return close_silently("client close request");
   }
-  if (mode == PoolMode::Session) {
+  if (how == PoolMode::Session) {
     if (status == 'I' && server.is_obsolete() && pooler.options().server_fast_close)
       server.close("database configuration changed");
     return;
@@ -338,7 +341,7 @@ void ClientSession::begin_routing() {
 
 void ClientSession::leave(const std::string& reason) {
   if (is_linked()) {
-    if (state_ == ClientState::Active && !is_mid_message() && leg_.server->can_finish_alone()) {
+    if (state_ == ClientState::Active && !replication_ && !is_mid_message() && leg_.server->can_finish_alone()) {
       // What was asked is still done, and its answer given to a client that only shut down its sending side.
       set_state(ClientEvent::ClientLeft);
       left_at_ = worker.loop.now();
@@ -403,12 +406,13 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
   bool may_die;
   {
     std::lock_guard guard(pooler.lock);
-    if (ListHook<WaitTag>::is_linked())
-      (was == ClientState::Welcome ? pool_->newcomers : wanted_pool()->waiters).remove(this);
+    if (ListHook<WaitTag>::is_linked()) {
+      auto& logged_in = replication_ ? pool_->replicants : pool_->newcomers;
+      (was == ClientState::Welcome ? logged_in : wanted_pool()->waiters).remove(this);
+    }
     forget_lookup();
     forget_counts();
-    if (auto it = pooler.numbers.find(number()); it != pooler.numbers.end() && it->second == this)
-      pooler.numbers.erase(it);
+    forget_number();
     may_die = in_flight == 0;
   }
   if (was == ClientState::Console && pooler.console != nullptr) {
@@ -434,6 +438,13 @@ void ClientSession::forget_counts() {
   if (database_ != nullptr) --database_->client_count;
   if (user_ != nullptr) --user_->client_count;
   if (pool_ != nullptr) --pool_->client_count;
+}
+
+// [pool lock] held.
+void ClientSession::forget_number() {
+  auto [it, end] = pooler.numbers.equal_range(number());
+  while (it != end && it->second != this) ++it;
+  if (it != end) pooler.numbers.erase(it);
 }
 
 bool ClientSession::arrived() {

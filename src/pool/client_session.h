@@ -1,7 +1,7 @@
 // One client: start-up and login, then its stream of requests to the servers it is lent.
 //
 // Sources: client_session.cc (life), client_login.cc (start-up and login), client_lookup.cc (auth_query),
-// client_relay.cc (requests), client_timeouts.cc.
+// client_relay.cc (requests), client_replication.cc, client_timeouts.cc.
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@
 #include "net/input.h"
 #include "net/stream.h"
 #include "pool/backend_call.h"
+#include "pool/cancel_key.h"
 #include "pool/database.h"
 #include "pool/parameters.h"
 #include "pool/prepare_commands.h"
@@ -32,11 +33,15 @@ class UserLookup;
 class Worker;
 struct OwnedTag;
 
-using CancelKey = std::array<std::byte, 8>;
-
 // A server connection that a session is using.
 struct Leg {
   ServerConnection* server = nullptr;
+};
+
+// What a replication connection asks for: a server connection of its own, made as it says.
+struct ReplicationWish {
+  ReplicationMode mode = ReplicationMode::None;
+  std::string options;  // as they came; empty: none
 };
 
 // Where the client's stream stands, in bytes since login: a batch is a Query, or everything up to Sync or Flush.
@@ -86,6 +91,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
   void welcome_arrived();
+  // A connection for its replication: being opened, and logged in (client_replication.cc).
+  void dedicated_opened(ServerConnection& server) { leg_.server = &server; }
+  void dedicated_ready();
   // What auth_query asks for this session (in state UserAsked), and that all of its answer is there.
   UserLookup& lookup();
   void lookup_answered();
@@ -113,6 +121,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Pool* pool() { return pool_; }
   Database* database() { return database_; }
   User* user() { return user_; }
+  const ReplicationWish* replication() const { return replication_.get(); }  // null: an ordinary client
+  // How it uses servers.
+  PoolMode mode() const { return replication_ ? PoolMode::Session : pool_->settings.mode; }
   const SocketAddress& peer() const { return peer_; }
   int unix_peer_pid() const { return unix_pid_; }
   const CancelKey& cancel_key() const { return cancel_key_; }
@@ -155,8 +166,10 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
 
  private:
   friend class ClientLogin;
+  friend class Handover;
   friend class Routing;
   friend class RoutedBatch;
+  bool login_is_in_handshake() const;
   std::int64_t query_wait_limit() const;
   void drop_login();
   void look_for_end();
@@ -177,6 +190,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void message_forwarded();
   void forget_lookup();
   void forget_counts();
+  void forget_number();
 
   // Requests (client_relay.cc)
   Outcome handle_request(MessageHead head, Bytes in, std::size_t& used);
@@ -211,7 +225,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool rewrites_statements() const;
   void send_renamed(MessageHead head, std::string_view before, std::string_view name, std::size_t replaced);
   Outcome refuse(const Error& error);
-  void batch_ended(std::size_t used) { marks_.start = marks_.position + used; }
+  void batch_ended(std::size_t used) { marks_.start = marks_.position + used + body_left_; }
 
   ClientState state_ = ClientState::Startup;
   Stream stream_;
@@ -245,6 +259,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool is_condemned_ = false;  // to be closed when its statement has ended
   bool nothing_received_ = true;
 
+  std::unique_ptr<ReplicationWish> replication_;
   std::unique_ptr<class ClientLogin> login_;
   std::unique_ptr<class Routing> routing_;  // null without plugins
 };

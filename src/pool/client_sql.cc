@@ -17,7 +17,7 @@ constexpr std::uint32_t kLargeObjectCalls[] = {715, 764, 952, 953,  954,  955,  
                                                957, 958, 964, 1004, 3170, 3171, 3172};
 }  // namespace
 
-bool ClientSession::shares_servers() const { return pool_->settings.mode != PoolMode::Session; }
+bool ClientSession::shares_servers() const { return mode() != PoolMode::Session; }
 
 // ------------------------------------------------------------------ what is left in the session
 

@@ -15,6 +15,7 @@ void ClientSession::check_timeouts(std::int64_t now) {
   switch (state_) {
     case ClientState::Startup:
     case ClientState::Login:
+    case ClientState::Checking:
       if (due(born, o.client_login_timeout.count())) close(fatal("client_login_timeout"));
       return;
     case ClientState::UserWanted:

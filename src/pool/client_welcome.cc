@@ -1,7 +1,7 @@
 // The end of a login: into its pool, or to the console, and what a client is told then.
 #include "base/log.h"
-#include "base/random.h"
 #include "config/options.h"
+#include "pool/cancel_key.h"
 #include "pool/client_login.h"
 #include "pool/pooler.h"
 #include "pool/worker.h"
@@ -10,6 +10,7 @@ namespace lokadb {
 
 namespace {
 constexpr std::size_t kUsualWelcome = 1024;  // bytes
+constexpr int kNumberTries = 100;            // a process with peers has only some 16000 numbers
 }  // namespace
 
 void ClientLogin::logged_in() {
@@ -24,7 +25,7 @@ void ClientLogin::logged_in() {
   if (database.is_console) return open_console();
   if (database.is_disabled) return refuse(fatal("database \"" + database.name + "\" is disabled"));
   if (pooler.shutdown_mode != ShutdownMode::None) return refuse(fatal("pooler is shutting down"));
-  open_pool();
+  replication_ == ReplicationMode::None ? open_pool() : open_replication();
 }
 
 void ClientLogin::open_console() {
@@ -84,12 +85,14 @@ void ClientLogin::remember_lookup(Pool& pool) const {
 // A key of our own making: the client's, whichever server works for it.
 void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
   Pooler& pooler = session.pooler;
-  for (bool is_new = false; !is_new;) {
-    random_bytes(session.cancel_key_);
+  for (int tries = 1;; ++tries) {
+    session.cancel_key_ = make_cancel_key(pooler.options().peer_id);
     // Drivers show the first half as a process id: a positive number, and one that no process has.
     session.cancel_key_[0] = (session.cancel_key_[0] & std::byte{0x3f}) | std::byte{0x40};
     std::lock_guard guard(pooler.lock);
-    is_new = pooler.numbers.emplace(session.number(), &session).second;
+    if (tries < kNumberTries && pooler.numbers.contains(session.number())) continue;
+    pooler.numbers.emplace(session.number(), &session);
+    break;
   }
   MessageWriter m(out, 'K');
   m->append(session.cancel_key_);

@@ -95,10 +95,11 @@ class Pool {
   int generation = 0;     // [config] servers of an earlier one are obsolete
 
   // [lock] from here on
-  List<ServerConnection, IdleTag> idle;    // front: taken next
-  List<ClientSession, WaitTag> waiters;    // front: waits for longest
-  List<ClientSession, WaitTag> newcomers;  // logged in, waiting for the welcome
-  int server_count = 0;                    // all, those in login too
+  List<ServerConnection, IdleTag> idle;     // front: taken next
+  List<ClientSession, WaitTag> waiters;     // front: waits for longest
+  List<ClientSession, WaitTag> newcomers;   // logged in, waiting for the welcome
+  List<ClientSession, WaitTag> replicants;  // the same, each for a connection of its own (replication)
+  int server_count = 0;                     // all, those in login too
   int client_count = 0;
   int cancel_count = 0;  // cancel connections open now
   bool login_running = false;

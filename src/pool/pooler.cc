@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "pool/cancel.h"
 #include "pool/client_session.h"
+#include "pool/handover.h"
+#include "pool/peer_forward.h"
 #include "pool/server_connection.h"
 
 namespace lokadb {
@@ -15,6 +17,8 @@ namespace {
 constexpr std::string_view kConsoleName = "pgbouncer";
 constexpr int kSmallBuffer = 4096;
 constexpr int kGrowth = 16;
+constexpr std::size_t kMostHelpers = 8;
+constexpr std::size_t kMostWaitingForHelpers = 1000;
 constexpr std::int64_t kLongLimit = 120'000'000;  // microseconds: a few seconds more do not matter
 
 // One buffer serves all reads of a worker, so it may be large; a pkt_buf below the default is taken at its word.
@@ -25,7 +29,10 @@ std::size_t receive_size(const Options& o) {
 }  // namespace
 
 Pooler::Pooler(ConfigPtr c, int worker_count)
-    : tracked(c->options.track_extra_parameters), started_us(wall_us()), config(std::move(c)) {
+    : tracked(c->options.track_extra_parameters),
+      started_us(wall_us()),
+      config(std::move(c)),
+      helpers(kMostHelpers, kMostWaitingForHelpers) {
   for (int i = 0; i < worker_count; ++i)
     workers.push_back(std::make_unique<Worker>(*this, i, receive_size(config->options)));
   apply_config(config);
@@ -79,12 +86,17 @@ void Pooler::stop_all() {
 }
 
 void Pooler::close_all() {
+  helpers.stop();
+  if (is_handed_over) Handover::let_go(*this);
   // Messages between workers first: some carry a connection that is on no list. Two rounds, as one may post another.
   for (int round = 0; round < 3; ++round)
     for (auto& worker : workers) worker->loop.run_posted();
   for_each_client([](ClientSession& c) { c.close_silently({}); });
   for_each_server([](ServerConnection& s) { s.close({}); });
-  for (auto& worker : workers) CancelJob::finish_all(*worker);
+  for (auto& worker : workers) {
+    CancelJob::finish_all(*worker);
+    PeerForward::finish_all(*worker);
+  }
   for (auto& worker : workers) worker->loop.end_turn();
 }
 
@@ -225,6 +237,7 @@ void Pooler::apply_config(ConfigPtr next) {
   for (auto& [name, database] : databases)
     if (database->config->user) user(*database->config->user).is_known = true;
   for_each_pool([this](Pool& pool) { refresh_settings(pool); });
+  for (auto& worker : workers) PeerForward::drop_removed(*worker);
   for (auto& worker : workers) worker->resolver->set_ttls(o.dns_max_ttl, o.dns_nxdomain_ttl);
   has_short_limits = find_short_limits();
 }
@@ -294,7 +307,7 @@ void Pooler::launch_for_waiters(Worker& worker) {
   {
     std::lock_guard guard(lock);
     for_each_pool([&](Pool& p) {
-      if (!p.database.is_console && is_wanted(p)) pools.push_back(&p);
+      if (!p.database.is_console && (is_wanted(p) || !p.replicants.empty())) pools.push_back(&p);
     });
   }
   for (Pool* p : pools) launch_if_wanted(*p, worker);

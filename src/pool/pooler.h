@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "net/helper_threads.h"
 #include "net/socket.h"
 #include "net/tls.h"
 #include "pool/database.h"
@@ -74,6 +75,9 @@ class Pooler {
   bool has_short_limits = false;  // some time limit of idle or working connections is short, or pools are to be filled
   PauseMode pause_mode = PauseMode::None;
   ShutdownMode shutdown_mode = ShutdownMode::None;
+  // A successor has been given the connections (SHOW FDS while suspended): they are not to be touched any more, unless
+  // it dies before it says SHUTDOWN.
+  bool is_handed_over = false;
   const Options& options() const { return config->options; }
   TcpTuning tcp_tuning() const;
 
@@ -87,6 +91,9 @@ class Pooler {
   std::uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::atomic<int> client_total{0};  // all client sockets
 
+  // For what blocks. Any thread.
+  HelperThreads helpers;
+
   std::mutex lock;
 
   // The database of this name, made from "*" if need be; null if there is none. [lock] held.
@@ -96,8 +103,11 @@ class Pooler {
   Pool& pool(Database& database, std::string_view user_name);               // [lock] held
   std::map<std::string, std::unique_ptr<Database>, std::less<>> databases;  // [lock] or world stopped
   std::map<std::string, std::unique_ptr<User>, std::less<>> users;          // [lock] or world stopped
-  // By the process number that they were given, which statements may name.
-  std::unordered_map<std::uint32_t, ClientSession*> numbers;  // [lock]
+  // By the process number that they were given, which statements may name. Several have the same only where all are in
+  // use (processes with peers have few): then it means none of them.
+  std::unordered_multimap<std::uint32_t, ClientSession*> numbers;  // [lock]
+
+  std::map<int, int> peer_connections;  // [lock] cancel requests on their way to each peer
 
   // Takes [lock] itself. Gives the session a server, or queues it in its pool. Worker of the session.
   Acquired acquire(ClientSession& session);
@@ -112,6 +122,8 @@ class Pooler {
   void launch_if_wanted(Pool& pool, Worker& worker);
   // Takes [lock] itself. The login of `server` ended well: newcomers are welcomed, and the server is released.
   void login_done(ServerConnection& server, std::shared_ptr<const Welcome> welcome);
+  // The same for a connection that is one client's (replication), who has it from now on.
+  void dedicated_login_done(ServerConnection& server);
   // A connect or login failed. `refusal`: the server's own error, null if there was none (it could not be reached).
   // Takes [lock] itself.
   void login_failed(ServerConnection& server, const Error* refusal);
@@ -157,7 +169,8 @@ class Pooler {
     ServerConnection* foreign = nullptr;
     ServerConnection* stale = nullptr;
   };
-  enum class Launch : std::uint8_t { No, Yes, EvictOfDatabase, EvictOfUser };
+  enum class Launch : std::uint8_t { No, Yes, EvictOfPool, EvictOfDatabase, EvictOfUser };
+  enum class LaunchFor : std::uint8_t { Waiters, Minimum, Replication };
   struct Dropped {
     std::int64_t when;
     std::unique_ptr<Database> database;
@@ -175,9 +188,12 @@ class Pooler {
   void send_to(ServerConnection& server, ClientSession& client);
   void put_idle(ServerConnection& server);
   bool is_wanted(const Pool& pool) const;
-  Launch may_launch(Pool& pool, std::int64_t now, bool for_minimum);
+  Launch may_launch(Pool& pool, std::int64_t now, LaunchFor purpose);
   ServerConnection* take_victim(Pool& pool, Launch why);
+  void reserve_place(Pool& pool);
   ServerConnection* new_server(Pool& pool, Worker& worker);
+  ClientSession* next_replicant(Pool& pool) const;
+  void open_dedicated(Pool& pool, ClientSession& client, bool is_here);
   void fill_to_minimum(Pool& pool, Worker& worker);
   void drop_unused(std::int64_t now);
   void drop_pool(Pool& pool, std::int64_t now);

@@ -183,7 +183,7 @@ void Pooler::release(ServerConnection& server) {
         server.set_state(ServerEvent::Sent);
         ++next->in_flight;
       }
-      more_wait = !pool.waiters.empty();
+      more_wait = !pool.waiters.empty() || !pool.replicants.empty();
     } else if (reason == std::string_view("server lifetime over")) {
       pool.last_lifetime_close = now;
     }
@@ -214,11 +214,13 @@ bool Pooler::is_wanted(const Pool& pool) const {
   return waiting > static_cast<std::size_t>(pool.testing_count);
 }
 
-Pooler::Launch Pooler::may_launch(Pool& pool, std::int64_t now, bool for_minimum) {
+Pooler::Launch Pooler::may_launch(Pool& pool, std::int64_t now, LaunchFor purpose) {
   if (is_stopping_ || pool.login_running || !may_serve(pool) || pool.database.is_console) return Launch::No;
   if (pool.last_connect_failed != 0 && now - pool.last_connect_failed < options().server_login_retry.count())
     return Launch::No;
   const PoolSettings& s = pool.settings;
+  bool for_minimum = purpose == LaunchFor::Minimum;
+  if (s.size > 0 && pool.server_count >= s.size && purpose == LaunchFor::Replication) return Launch::EvictOfPool;
   if (s.size > 0 && pool.server_count >= s.size) {
     std::int64_t patience = options().reserve_pool_timeout.count();
     ClientSession* first = pool.waiters.front();
@@ -235,11 +237,13 @@ Pooler::Launch Pooler::may_launch(Pool& pool, std::int64_t now, bool for_minimum
   return Launch::Yes;
 }
 
-// [lock] held. The longest idle server of the same database or user, taken off its list.
+// [lock] held. The longest idle server of the same pool, database or user, taken off its list.
 ServerConnection* Pooler::take_victim(Pool& pool, Launch why) {
   ServerConnection* victim = nullptr;
   for_each_pool([&](Pool& other) {
-    bool is_related = why == Launch::EvictOfDatabase ? &other.database == &pool.database : &other.user == &pool.user;
+    bool is_related = why == Launch::EvictOfPool       ? &other == &pool
+                      : why == Launch::EvictOfDatabase ? &other.database == &pool.database
+                                                       : &other.user == &pool.user;
     if (!is_related) return;
     other.idle.for_each([&](ServerConnection* s) {
       if (victim == nullptr || s->idle_since < victim->idle_since) victim = s;
@@ -252,17 +256,27 @@ ServerConnection* Pooler::take_victim(Pool& pool, Launch why) {
 void Pooler::launch_if_wanted(Pool& pool, Worker& worker) {
   ServerConnection* made = nullptr;
   ServerConnection* victim = nullptr;
+  ClientSession* dedicated_to = nullptr;
   {
     std::lock_guard guard(lock);
-    if (!is_wanted(pool)) return;
-    Launch launch = may_launch(pool, worker.loop.now(), false);
+    ClientSession* replicant = next_replicant(pool);
+    if (replicant == nullptr && !is_wanted(pool)) return;
+    auto purpose = replicant != nullptr ? LaunchFor::Replication : LaunchFor::Waiters;
+    Launch launch = may_launch(pool, worker.loop.now(), purpose);
     if (launch == Launch::No) return;
-    if (launch == Launch::Yes)
+    if (launch == Launch::Yes && replicant != nullptr) {
+      dedicated_to = replicant;
+      pool.replicants.remove(replicant);
+      ++replicant->in_flight;
+      reserve_place(pool);
+    } else if (launch == Launch::Yes) {
       made = new_server(pool, worker);
-    else if ((victim = take_victim(pool, launch)) != nullptr)
+    } else if ((victim = take_victim(pool, launch)) != nullptr) {
       ++victim->in_flight;
+    }
   }
   if (made != nullptr) return made->start_login();
+  if (dedicated_to != nullptr) return open_dedicated(pool, *dedicated_to, &dedicated_to->worker == &worker);
   if (victim == nullptr) return;
   // Its close frees a place; then we look again.
   auto evict = [this, victim, &pool] {
@@ -282,18 +296,23 @@ void Pooler::fill_to_minimum(Pool& pool, Worker& worker) {
     std::lock_guard guard(lock);
     bool in_use = pool.client_count > 0 || pool.server_count > 0 || pool.database.config->user.has_value();
     if (!in_use || pool.server_count >= pool.settings.min_size) return;
-    if (may_launch(pool, worker.loop.now(), true) != Launch::Yes) return;
+    if (may_launch(pool, worker.loop.now(), LaunchFor::Minimum) != Launch::Yes) return;
     made = new_server(pool, worker);
   }
   made->start_login();
 }
 
 // [lock] held.
-ServerConnection* Pooler::new_server(Pool& pool, Worker& worker) {
+void Pooler::reserve_place(Pool& pool) {
   pool.login_running = true;
   ++pool.server_count;
   ++pool.database.server_count;
   ++pool.user.server_count;
+}
+
+// [lock] held.
+ServerConnection* Pooler::new_server(Pool& pool, Worker& worker) {
+  reserve_place(pool);
   return new ServerConnection(*this, pool, worker);
 }
 
@@ -328,8 +347,9 @@ void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome>
 void Pooler::login_failed(ServerConnection& server, const Error* refusal) {
   Pool& pool = server.pool;
   std::lock_guard guard(lock);
-  pool.last_connect_failed = server.worker().loop.now();
   if (pool.database.config->load_balance_hosts == LoadBalanceHosts::Disable) ++pool.next_host;
+  if (server.is_dedicated()) return;  // its client's own affair
+  pool.last_connect_failed = server.worker().loop.now();
   if (refusal == nullptr) return;
   pool.last_login_error = refusal->to_client;
   pool.last_login_state = refusal->state.text();

@@ -1,5 +1,6 @@
 #include "pool/prepared.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -51,6 +52,22 @@ void forget(const PreparedStatement* statement) {
 
 }  // namespace
 
+namespace {
+
+// [table().mutex] held.
+StatementPtr make(std::uint64_t number, Bytes body, const TrackedNames& tracked, Residue more) {
+  StatementTable& t = table();
+  std::string_view text = as_text(body);
+  text = text.starts_with(kSqlMark) ? text.substr(kSqlMark.size()) : text.substr(0, text.find('\0'));
+  auto residue = static_cast<Residue>(residue_of(text, tracked) | more);
+  StatementPtr made(new PreparedStatement(number, t.epoch.load(std::memory_order_relaxed), body, residue), forget);
+  t.bytes.fetch_add(body.size(), std::memory_order_relaxed);
+  t.statements.emplace(as_text(made->body()), made);
+  return made;
+}
+
+}  // namespace
+
 StatementPtr intern_sql_statement(std::string_view rest, const TrackedNames& tracked) {
   std::string body(kSqlMark);
   body += rest;
@@ -67,14 +84,14 @@ StatementPtr intern_statement(Bytes body, const TrackedNames& tracked, Residue m
     if (there && !there->is_retired() && there->epoch() == epoch) return there;
     t.statements.erase(it);  // its last owner is about to remove it, or it is of an epoch that has ended
   }
-  std::string_view text = as_text(body);
-  text = text.starts_with(kSqlMark) ? text.substr(kSqlMark.size()) : text.substr(0, text.find('\0'));
-  StatementPtr made(
-      new PreparedStatement(t.next_number++, epoch, body, static_cast<Residue>(residue_of(text, tracked) | more)),
-      forget);
-  t.bytes.fetch_add(body.size(), std::memory_order_relaxed);
-  t.statements.emplace(as_text(made->body()), made);
-  return made;
+  return make(t.next_number++, body, tracked, more);
+}
+
+StatementPtr adopt_statement(std::uint64_t number, Bytes body, const TrackedNames& tracked, Residue more) {
+  StatementTable& t = table();
+  std::lock_guard lock(t.mutex);
+  t.next_number = std::max(t.next_number, number + 1);
+  return make(number, body, tracked, more);
 }
 
 void begin_statement_epoch() { table().epoch.fetch_add(1, std::memory_order_relaxed); }

@@ -49,6 +49,8 @@ using StatementPtr = std::shared_ptr<const PreparedStatement>;
 StatementPtr intern_statement(Bytes body, const TrackedNames& tracked, Residue more = residue::kNone);
 // The same for a statement of SQL PREPARE, of which `rest` stands behind the name.
 StatementPtr intern_sql_statement(std::string_view rest, const TrackedNames& tracked);
+// One under a number that servers know it by already (Handover). It is always a new object: one text may have several.
+StatementPtr adopt_statement(std::uint64_t number, Bytes body, const TrackedNames& tracked, Residue more);
 // Tables may have changed, in whichever database: a statement that is interned from now on is a new object.
 void begin_statement_epoch();
 // Bytes held by all statements together, and their number (SHOW MEM).
@@ -68,6 +70,11 @@ class ClientStatements {
   void replace(const PreparedStatement& old, const StatementPtr& by);
   // A name of the statement that servers know under this one; empty: none.
   std::string_view name_of(std::string_view server_name) const;
+  // Calls fn(name, statement) for each, in any order.
+  template <class Fn>
+  void for_each(Fn&& fn) const {
+    for (const auto& [name, statement] : names_) fn(name, statement);
+  }
   void clear() { names_.clear(); }
   std::size_t size() const { return names_.size(); }
 
@@ -86,6 +93,11 @@ class ServerStatements {
   void remove(const PreparedStatement& statement);
   // The one unused for longest, or null.
   StatementPtr oldest() const { return order_.empty() ? nullptr : order_.front(); }
+  // Calls fn(statement) for each, the one unused for longest first.
+  template <class Fn>
+  void for_each(Fn&& fn) const {
+    for (const auto& statement : order_) fn(statement);
+  }
   void clear();
   std::size_t size() const { return places_.size(); }
 

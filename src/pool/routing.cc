@@ -40,6 +40,7 @@ std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t&
   if (!is_whole && in.size() < session_.pooler.options().max_routed_message) return Outcome::NeedMore;
   make_run(is_whole ? in.first(end.size) : in, end.last, is_whole);
   if (run_ == nullptr) {  // nothing in it to be decided
+    decided_from_ = position;
     decided_until_ = position + end.size;
     is_open_ = end.last == 'H';
     return std::nullopt;
@@ -155,6 +156,8 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       if (session_.state() == ClientState::Closed) return Outcome::Closed;
       return Outcome::Wait;
     default:
+      // It could not be decided again where what it begins with is forgotten.
+      decided_from_ = run_->read().binds_earlier_unnamed && run_->read().unnamed_parse ? 0 : session_.marks_.position;
       remember_unnamed(run_->read());
       is_open_ = last == 'H';
       if (run_->is_whole())
@@ -238,6 +241,12 @@ void Routing::feeds_are_fresh() {
   if (run_ != nullptr) run_->feeds_are_fresh();
 }
 ServerConnection* Routing::cancelable_server() { return nullptr; }
+
+bool Routing::may_move() const {
+  std::uint64_t position = session_.marks_.position;
+  bool is_between_batches = position >= decided_until_ || position == decided_from_;
+  return run_ == nullptr && large_ == Large::None && !is_open_ && !skips_to_sync_ && is_between_batches;
+}
 
 void Routing::session_ended() {
   has_ended_ = true;

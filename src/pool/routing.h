@@ -36,6 +36,10 @@ class Routing {
   void session_ended();
   ServerConnection* cancelable_server();
   void tell_refusal();
+  // To another process: nothing of a batch has been handled that is not over.
+  bool may_move() const;
+  const UnnamedStatement& unnamed() const { return unnamed_; }
+  void restore_unnamed(UnnamedStatement unnamed) { unnamed_ = std::move(unnamed); }
 
   // From RoutedBatch: it can be acted on, or is over.
   void run_has_news();
@@ -61,7 +65,9 @@ class Routing {
   PluginChain& chain_;
   std::vector<void*> slots_;
   std::unique_ptr<RoutedBatch> run_;
-  std::uint64_t decided_until_ = 0;                                                  // position in the client's stream
+  // Positions in the client's stream.
+  std::uint64_t decided_until_ = 0;
+  std::uint64_t decided_from_ = 0;
   enum class Large : std::uint8_t { None, Passes, IsRefused } large_ = Large::None;  // a batch too large to be gathered
   bool is_open_ = false;        // the last batch ended in Flush: its transaction goes on
   bool skips_to_sync_ = false;  // refused in the middle of an extended batch

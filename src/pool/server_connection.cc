@@ -114,6 +114,7 @@ void ServerConnection::link(ClientSession& client) {
 void ServerConnection::client_left() {
   bool clean = is_clean();
   unlink();
+  if (is_dedicated_) return close("replication client was closed");
   if (step_ == Step::ReadSettings) return;  // then it is free
   if (clean) return give_back();
   if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
@@ -267,6 +268,7 @@ void ServerConnection::on_stream_event() {
 }
 
 void ServerConnection::pump() {
+  if (login_step_ != LoginStep::Messages || pooler.is_handed_over) return;
   bool was_idle = state() == ServerState::Idle;
   if (was_idle) {
     // Off the list while we look, so that no other worker takes it meanwhile.

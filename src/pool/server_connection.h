@@ -52,10 +52,15 @@ class ServerConnection final : public StreamOwner,
 
   // --- life (server_connection.cc)
   void start_login();
+  // Logs in for this client's replication, whose connection it is from now on, and nobody else's ever.
+  void start_login_for(ClientSession& client);
+  bool is_dedicated() const { return is_dedicated_; }
   // Closes the socket and gives up every role; the object dies at the end of the turn. `reason` goes to the log and,
   // if a client is linked, to that client. With `client_is_told` the client has had its error already.
   void close(const std::string& reason);
   void close_with(const Error& error);
+  // The ParameterStatus messages of the login, tracked ones included; until it is over.
+  void write_reported(ByteBuffer& out) const;
   void link(ClientSession& client);
   void unlink() {
     client_ = nullptr;
@@ -199,6 +204,7 @@ class ServerConnection final : public StreamOwner,
   void pump();  // reads and handles what has come
 
  private:
+  friend class Handover;
   enum class LoginStep : std::uint8_t { Resolving, Connecting, SslAnswer, SslHandshake, Messages };
   // A query of our own.
   enum class Step : std::uint8_t {
@@ -263,6 +269,7 @@ class ServerConnection final : public StreamOwner,
   bool handle_special(char type, Bytes in, std::size_t total, std::size_t& used);
   void lookup_step_finished(Step step);
   bool handle_lookup_answer(char type, Bytes in, std::size_t total, std::size_t& used);
+  bool handle_copy_both(Bytes in, std::size_t total, std::size_t& used);
   bool handle_copy_in(Bytes in, std::size_t total, std::size_t& used);
   void completed();
   void pop_reply();
@@ -298,7 +305,8 @@ class ServerConnection final : public StreamOwner,
   std::string transport_text() const;
 
   std::atomic<ServerState> state_{ServerState::Login};
-  const int generation_;
+  int generation_;
+  bool is_dedicated_ = false;
   Worker* worker_;
   Stream stream_;
   ClientSession* client_ = nullptr;
@@ -315,6 +323,7 @@ class ServerConnection final : public StreamOwner,
   bool is_busy_ = false;           // something was sent after the last ReadyForQuery that left nothing open
   bool skips_until_sync_ = false;  // the server ignores what comes, up to a Sync
   bool copy_in_ = false;
+  bool copies_both_ways_ = false;             // replication streams
   Residue residue_ = residue::kNone;          // of the client's requests since it was given the connection
   Residue unnamed_residue_ = residue::kNone;  // of running the unnamed statement
   bool is_pinned_ = false;

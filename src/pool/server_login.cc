@@ -24,6 +24,13 @@ constexpr std::uint32_t kProtocol3 = 196608;
 constexpr std::size_t kMaxLoginMessage = 1 << 20;
 }  // namespace
 
+void ServerConnection::start_login_for(ClientSession& client) {
+  is_dedicated_ = true;
+  client_ = &client;
+  client.dedicated_opened(*this);
+  start_login();
+}
+
 void ServerConnection::start_login() {
   const DatabaseConfig& config = *pool.database.config;
   if (config.hosts.empty()) {
@@ -157,7 +164,7 @@ ServerCredentials ServerConnection::credentials() {
   std::lock_guard guard(pooler.lock);
   if (is_forced && config.password) {
     c.secret = *config.password;
-  } else if (const std::string* secret = pooler.config->userlist->find(c.user)) {
+  } else if (const std::string* secret = pooler.config->userlist->find(c.user); secret && !secret->empty()) {
     c.secret = *secret;
   } else if (!pool.looked_up_secret.empty()) {
     c.secret = pool.looked_up_secret;
@@ -179,10 +186,21 @@ void ServerConnection::send_startup() {
     out.cstring(value);
   };
   add("database", config.dbname.empty() ? pool.database.name : config.dbname);
-  if (config.client_encoding) add("client_encoding", *config.client_encoding);
-  if (config.datestyle) add("datestyle", *config.datestyle);
-  if (config.timezone) add("timezone", *config.timezone);
-  if (config.application_name) add("application_name", *config.application_name);
+  ParameterValues own(pooler.tracked.size());
+  if (is_dedicated_) {
+    const ReplicationWish& wish = *client_->replication();
+    add("replication", wish.mode == ReplicationMode::Logical ? "database" : "yes");
+    if (!wish.options.empty()) add("options", wish.options);
+    own = client_->parameters()->values();
+  }
+  auto is_own = [&own](std::size_t index) { return own[index].has_value(); };
+  if (config.client_encoding && !is_own(TrackedNames::kClientEncoding)) add("client_encoding", *config.client_encoding);
+  if (config.datestyle && !is_own(TrackedNames::kDateStyle)) add("datestyle", *config.datestyle);
+  if (config.timezone && !is_own(TrackedNames::kTimeZone)) add("timezone", *config.timezone);
+  if (config.application_name && !is_own(TrackedNames::kApplicationName))
+    add("application_name", *config.application_name);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (own[i]) add(pooler.tracked.name(i), *own[i]);
   add("user", pool.user.name);
   out.u8(0);
   store_u32(out.data(), static_cast<std::uint32_t>(out.size()));
@@ -279,11 +297,14 @@ void ServerConnection::login_message_refused(Bytes body) {
     log_line(LogLevel::Warning, "%s server login failed", log_name().c_str());
     return could_not_connect("login failed");
   }
-  log_line(LogLevel::Warning, "%s server login failed: %.*s %.*s", log_name().c_str(),
-           static_cast<int>(fields->severity.size()), fields->severity.data(), static_cast<int>(fields->message.size()),
-           fields->message.data());
+  std::string severity(fields->severity), message(fields->message);
+  if (is_dedicated_)
+    log_line(LogLevel::Error, "%s S: login failed: %s: %s", log_name().c_str(), severity.c_str(), message.c_str());
+  else
+    log_line(LogLevel::Warning, "%s server login failed: %s %s", log_name().c_str(), severity.c_str(), message.c_str());
   Error refusal = fatal(std::string(fields->message));
   if (fields->code.size() == 5) refusal.state = SqlState(fields->code);
+  if (is_dedicated_) refusal.to_log = "login failed";
   // A server that is starting up is not refusing us.
   pooler.login_failed(*this, fields->code == "57P03" ? nullptr : &refusal);
   close_with(refusal);
@@ -304,9 +325,19 @@ std::shared_ptr<const Welcome> ServerConnection::make_welcome() const {
   return welcome;
 }
 
+void ServerConnection::write_reported(ByteBuffer& out) const {
+  for (const auto& [name, value] : *reported_) write_parameter_status(out, name, value);
+}
+
 void ServerConnection::login_complete() {
   idle_since = worker_->loop.now();
   defaults_ = parameters_;
+  if (is_dedicated_) {
+    // No connect_query: a server that replicates physically knows no SQL.
+    pooler.dedicated_login_done(*this);
+    reported_.reset();
+    return;
+  }
   for (std::size_t i = 0; i < is_reported_.size(); ++i) is_reported_[i] = parameters_->values()[i].has_value();
   const std::string& greeting = pool.database.greeting;
   if (greeting.empty()) return ask_connect_query();

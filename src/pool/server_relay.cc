@@ -56,7 +56,7 @@ constexpr std::array<AnswerRule, 256> make_answer_rules() {
   rules['d'] = {query | execute, 0};                // CopyData
   rules['c'] = {query | execute, 0};                // CopyDone
   rules['H'] = {query | execute, 0};                // CopyOutResponse
-  rules['W'] = {query | execute, 0};                // CopyBothResponse
+  rules['W'] = {query, 0, true};                    // CopyBothResponse
   rules['G'] = {query | execute, 0, true};          // CopyInResponse
   rules['C'] = {query, execute, true};              // CommandComplete
   rules['I'] = {query, execute};                    // EmptyQueryResponse
@@ -152,7 +152,10 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   }
   if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
     return handle_settings_answer(in, total, used);
-  if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
+  if (rule.needs_care) {
+    if (type == 'W') return handle_copy_both(in, total, used);
+    return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
+  }
   if (sink_ != nullptr && in.size() < total &&
       total <= (type == 'D' ? AnswerSink::kWholeRow : AnswerSink::kWholeMessage))
     return false;
@@ -186,6 +189,12 @@ void ServerConnection::completed() {
   pop_reply();
   // Answers given here follow at once, unless the message before them is still on its way.
   if (body_left_ == 0) skip_silent_heads();
+}
+
+// START_REPLICATION: data in both directions until both sides have had enough.
+bool ServerConnection::handle_copy_both(Bytes in, std::size_t total, std::size_t& used) {
+  copies_both_ways_ = true;
+  return stream_out(in, total, replies_.front().for_client, used);
 }
 
 bool ServerConnection::handle_copy_in(Bytes in, std::size_t total, std::size_t& used) {
@@ -449,7 +458,7 @@ void ServerConnection::after_ready(char status) {
   std::int64_t now = worker_->loop.now();
   last_answer = now;
   if (replies_.empty()) {
-    is_busy_ = false;
+    is_busy_ = copies_both_ways_ = false;
     if (client_ != nullptr && step_ == Step::None) {
       PoolCounters& c = counters();
       c.query_time.add(static_cast<std::uint64_t>(std::max<std::int64_t>(now - query_started, 0)));

@@ -77,10 +77,11 @@ void ServerConnection::check_active(std::int64_t now) {
   if (client_ == nullptr) return;
   const PoolSettings& s = pool.settings;
   auto due = [now](std::int64_t since, std::int64_t limit) { return since != 0 && limit > 0 && now - since > limit; };
-  if (due(query_started, s.query_timeout)) return close("query timeout");
+  if (!copies_both_ways_ && due(query_started, s.query_timeout)) return close("query timeout");
   bool idle_in_transaction = !is_busy_ && xact_started != 0;
   if (idle_in_transaction && due(last_answer, s.idle_transaction_timeout)) return close("idle transaction timeout");
-  if (due(xact_started, s.transaction_timeout)) return close("transaction timeout");
+  if (!copies_both_ways_ && due(xact_started, s.transaction_timeout)) return close("transaction timeout");
+  if (is_obsolete() && is_dedicated_) return close("database configuration changed");
   if (is_obsolete() && pooler.options().server_fast_close && !is_busy_ && status_ == 'I')
     close("database configuration changed");
 }

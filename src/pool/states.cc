@@ -5,8 +5,9 @@
 namespace lokadb {
 
 namespace {
-constexpr std::string_view kClientNames[] = {"startup", "login",     "user_wanted", "user_asked", "welcome", "idle",
-                                             "waiting", "preparing", "active",      "console",    "leaving", "closed"};
+constexpr std::string_view kClientNames[] = {"startup", "login",   "checking", "user_wanted", "user_asked",
+                                             "welcome", "idle",    "waiting",  "preparing",   "active",
+                                             "console", "leaving", "closed"};
 constexpr std::string_view kServerNames[] = {"login",          "idle",   "testing", "active",
                                              "being_canceled", "moving", "closed"};
 static_assert(std::size(kClientNames) == static_cast<std::size_t>(ClientState::Closed) + 1);

@@ -11,6 +11,7 @@ namespace lokadb {
 enum class ClientState : std::uint8_t {
   Startup,     // no start-up packet yet (TLS handshake included)
   Login,       // proving who it is
+  Checking,    // the same; a helper thread has its password
   UserWanted,  // in its login; waits for a server that can say who the user is
   UserAsked,   // in its login; has the server, which is being asked
   Welcome,     // logged in, but the pool has not learnt the server's parameters yet
@@ -35,6 +36,8 @@ enum class ClientEvent : std::uint8_t {
   ServerSet,       // Preparing -> Active
   ServerToAsk,     // Active -> Preparing: which settings the client has left there
   ServerReleased,  // Active, Leaving -> Idle; UserAsked -> Login
+  HelperAsked,     // Login -> Checking
+  HelperAnswered,  // Checking -> Login
   ClientLeft,      // Active -> Leaving
   Closed,          // any -> Closed
 };
@@ -75,6 +78,8 @@ constexpr std::optional<ClientState> next_state(ClientState from, ClientEvent ev
   if (from == S::Login && event == E::ServerAsked) return S::UserWanted;
   if ((from == S::Login || from == S::UserWanted) && event == E::ServerGiven) return S::UserAsked;
   if (from == S::UserAsked && event == E::ServerReleased) return S::Login;
+  if (from == S::Login && event == E::HelperAsked) return S::Checking;
+  if (from == S::Checking && event == E::HelperAnswered) return S::Login;
   if (from == S::Welcome && event == E::Welcomed) return S::Idle;
   if (from == S::Idle && event == E::ServerAsked) return S::Waiting;
   if ((from == S::Idle || from == S::Waiting) && event == E::ServerGiven) return S::Active;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "pool/cancel.h"
 #include "pool/client_session.h"
+#include "pool/peer_forward.h"
 #include "pool/pooler.h"
 #include "pool/server_connection.h"
 
@@ -40,12 +41,14 @@ void Worker::join() {
 }
 
 void Worker::tick() {
+  if (pooler.is_handed_over) return;
   std::int64_t now = loop.now();
   // Most clients are idle and have no limit on it: then nobody looks at them.
   if (timed_clients > 0 || pooler.has_client_idle_timeouts)
     clients.for_each([now](ClientSession* c) { c->check_timeouts(now); });
   servers.for_each([now](ServerConnection* s) { s->check_timeouts(now); });
   if (!cancels.empty()) CancelJob::tick(*this, now);
+  if (!forwards.empty()) PeerForward::tick(*this, now);
   if (index == 0)
     pooler.tick();
   else if (timed_clients > 0)
@@ -60,7 +63,7 @@ void Worker::tick_soon() {
 
 // Waking up for nothing is most of what an idle pooler costs.
 bool Worker::has_near_limits() {
-  if (timed_clients > 0 || !cancels.empty() || pooler.has_short_limits) return true;
+  if (timed_clients > 0 || !cancels.empty() || !forwards.empty() || pooler.has_short_limits) return true;
   if (pooler.pause_mode != PauseMode::None || pooler.shutdown_mode != ShutdownMode::None) return true;
   bool found = false;
   servers.for_each([&found](ServerConnection* s) {

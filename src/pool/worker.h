@@ -12,6 +12,7 @@
 namespace lokadb {
 
 class CancelJob;
+class PeerForward;
 class ClientSession;
 class Pooler;
 class ServerConnection;
@@ -32,7 +33,8 @@ class Worker {
   List<ClientSession, OwnedTag> clients;
   List<ServerConnection, OwnedTag> servers;
   List<CancelJob, OwnedTag> cancels;
-  int timed_clients = 0;  // those in a state that has a time limit of its own
+  List<PeerForward, OwnedTag> forwards;  // cancel requests for clients of other processes
+  int timed_clients = 0;                 // those in a state that has a time limit of its own
 
   // Timeouts of everything that lives here: three times a second, and less often while nothing has a limit that is
   // near.

@@ -26,7 +26,7 @@ void print_help(const char* program) {
       "Options:\n"
       "  -d, --daemon         run in the background (needs a pidfile and a logfile)\n"
       "  -q, --quiet          write nothing to standard error\n"
-      "  -R, --reboot         take over from the process that runs now (not available yet)\n"
+      "  -R, --reboot         take over from the process that runs now\n"
       "  -u, --user=USERNAME  run as this user\n"
       "  -v, --verbose        tell more; may be given several times\n"
       "  -V, --version        show the version, then exit\n"

@@ -2,10 +2,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "config/config.h"
+#include "net/helper_threads.h"
 #include "proxy/command_line.h"
 #include "proxy/process.h"
 #include "proxy/proxy.h"
@@ -26,7 +29,6 @@ int main(int argc, char** argv) {
     log_fatal("%s", failed.c_str());
   std::vector<int> passed_sockets = take_passed_sockets();
   if (command_line.reboot && !passed_sockets.empty()) log_fatal("cannot reboot under service manager");
-  if (command_line.reboot) log_fatal("online restart is not supported yet, use so_reuseport instead");
 
   if (command_line.user)
     become_user(*command_line.user);
@@ -34,7 +36,8 @@ int main(int argc, char** argv) {
     become_user(*config->options.user);
   if (geteuid() == 0) log_fatal("%s should not run as root", command_line.program_name());
   const std::string& pidfile = config->options.pidfile;
-  if (!pidfile.empty()) Pidfile::check(pidfile);
+  std::unique_ptr<Takeover> takeover = command_line.reboot ? Takeover::begin(config->options) : nullptr;
+  if (!pidfile.empty() && !takeover) Pidfile::check(pidfile);
   if (command_line.daemon) {
     if (pidfile.empty()) log_fatal("daemon needs pidfile configured");
     daemonize();
@@ -44,7 +47,9 @@ int main(int argc, char** argv) {
   int status = 0;
   {
     Proxy proxy(config, command_line);
-    status = proxy.run(passed_sockets);
+    status = proxy.run(passed_sockets, std::move(takeover));
   }
+  // A module of PAM that hangs must not hold the end.
+  if (HelperThreads::left_behind() > 0) _exit(status);
   return status;
 }

@@ -74,7 +74,9 @@ Proxy::Proxy(ConfigPtr config, const CommandLine& command_line)
   pooler_.on_tick = [this] { console_.lifecycle().check(); };
 }
 
-Proxy::~Proxy() = default;
+Proxy::~Proxy() {
+  if (pooler_.is_handed_over && listener_) listener_->let_go();
+}
 
 std::string Proxy::configure_log(const Options& o, bool quiet) {
   log_set_verbosity(o.verbose.value_or(0));
@@ -142,7 +144,7 @@ void Proxy::follow_feeds() {
 
 // ------------------------------------------------------------------ run
 
-int Proxy::run(const std::vector<int>& passed_sockets) {
+int Proxy::run(const std::vector<int>& passed_sockets, std::unique_ptr<Takeover> takeover) {
   if (!load_tls(pooler_.options())) log_fatal("TLS setup failed");
   load_plugins();
   log_limits();
@@ -153,8 +155,10 @@ int Proxy::run(const std::vector<int>& passed_sockets) {
   catch_signal(SIGQUIT, &Proxy::on_quit);
   catch_signal(SIGUSR1, &Proxy::on_usr1);
   catch_signal(SIGUSR2, &Proxy::on_usr2);
-  listen(passed_sockets);
+  listen(passed_sockets, takeover.get());
   const std::string& pidfile = pooler_.options().pidfile;
+  if (takeover) takeover->finish(pidfile);
+  takeover.reset();
   if (!pidfile.empty()) pidfile_.write(pidfile);
   log_versions();
   std::int64_t period = std::max(pooler_.options().stats_period, 1) * std::int64_t{1000000};
@@ -206,11 +210,14 @@ void Proxy::log_limits() {
 
 // ------------------------------------------------------------------ listening
 
-void Proxy::listen(const std::vector<int>& passed_sockets) {
+void Proxy::listen(const std::vector<int>& passed_sockets, Takeover* takeover) {
   const Options& o = pooler_.options();
   listener_ = std::make_unique<Listener>(pooler_.main_worker().loop, listener_settings(o, pooler_.tcp_tuning()),
                                          [this](int fd, const SocketAddress& peer) { accepted(fd, peer); });
-  passed_sockets.empty() ? listen_as_configured() : listen_on_passed(passed_sockets);
+  if (takeover != nullptr)
+    takeover->restore(pooler_, *listener_, [this]() -> Worker& { return worker_for_new_client(); });
+  else
+    passed_sockets.empty() ? listen_as_configured() : listen_on_passed(passed_sockets);
   if (listener_->empty()) log_fatal("nowhere to listen on");
   for (const auto& description : listener_->descriptions())
     log_line(LogLevel::Log, "listening on %s", description.c_str());
@@ -287,6 +294,10 @@ void Proxy::accepted(int fd, const SocketAddress& peer) {
 
 void Proxy::close_tcp_listeners() {
   if (listener_) listener_->close_tcp();
+}
+
+std::vector<ListeningSocket> Proxy::listening_sockets() const {
+  return listener_ ? listener_->sockets() : std::vector<ListeningSocket>();
 }
 
 void Proxy::set_listening(bool on) {

@@ -12,6 +12,7 @@
 #include "proxy/command_line.h"
 #include "proxy/feeds.h"
 #include "proxy/process.h"
+#include "proxy/takeover.h"
 
 namespace lokadb {
 
@@ -22,12 +23,14 @@ class Proxy final : public ProcessControl {
 
   // Listens (on the sockets passed, if any, in place of the configured ones), writes the pidfile, and serves until told
   // to stop; returns the exit status.
-  int run(const std::vector<int>& passed_sockets);
+  // takeover: from a running process, which ends then; null: none.
+  int run(const std::vector<int>& passed_sockets, std::unique_ptr<Takeover> takeover);
 
   Result<Done> reload() override;
   bool options_changed(std::string_view key) override;
   void close_tcp_listeners() override;
   void set_listening(bool on) override;
+  std::vector<ListeningSocket> listening_sockets() const override;
 
   // Targets of the log as the options want them; empty, or the text of what failed.
   static std::string configure_log(const Options& options, bool quiet);
@@ -38,7 +41,7 @@ class Proxy final : public ProcessControl {
     void (Proxy::*handler)();
     EventPtr event;
   };
-  void listen(const std::vector<int>& passed_sockets);
+  void listen(const std::vector<int>& passed_sockets, Takeover* takeover);
   void listen_as_configured();
   void listen_on_passed(const std::vector<int>& passed_sockets);
   void listen_on(const std::string& address);

@@ -113,6 +113,14 @@ def free_port():
         return s.getsockname()[1]
 
 
+def answers_tcp(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
 def eventually(check, timeout=5, what=None):
     """Calls check until it returns something true, which is returned; asserts that this happens in time."""
     deadline = time.monotonic() + timeout
@@ -143,7 +151,7 @@ def takes(least, most):
 # ------------------------------------------------------------------ PostgreSQL
 
 CLUSTER_SQL = """
-create role app login; create role other login; create role asker login superuser;
+create role app login; create role other login; create role asker login superuser; create role stranger login;
 create role carol login password 'carol-pw';
 create role customers_fdw login password 'fdw-pw'; create role customers_app login password 'app-pw';
 set password_encryption = md5; create role mick login password 'mick-pw'; reset password_encryption;
@@ -154,12 +162,13 @@ DATABASE_SQL = (
 )
 
 
-def make_certificate(folder, name):
+def make_certificate(folder, name, *extensions):
     """NAME.crt and NAME.key in the folder: for localhost, signed by itself, valid for a day. Returns the two paths."""
     certificate, key = folder / (name + ".crt"), folder / (name + ".key")
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
-        + ["-subj", "/CN=localhost", "-out", certificate, "-keyout", key],
+        + ["-subj", "/CN=localhost", "-out", certificate, "-keyout", key]
+        + [word for extension in extensions for word in ("-addext", extension)],
         check=True,
         stderr=subprocess.DEVNULL,
     )

@@ -340,10 +340,3 @@ class TestAuthTypeCert:
             proxy.admin_over_unix("reload")
         refused(proxy, CERT_FAILED, user="app", tls=certificates.of["carol"])
         assert is_in(proxy.connect(user="carol", tls=certificates.of["carol"]))
-
-
-def test_a_method_that_is_not_there_refuses(hba):
-    proxy = hba("host all all all ldap ldapserver=127.0.0.1\n")
-    error = proxy.refusal(user="carol", password="carol-pw")
-    assert (error.code, error.message) == ("0A000", "bouncer config error")
-    proxy.wait_log("authentication by ldap is not supported yet")

@@ -340,11 +340,3 @@ def test_unix_socket_clients(start):
 def test_a_server_behind_a_unix_socket(start, cluster):
     proxy = start(databases={"app": "host=%s port=%d dbname=app" % (cluster.folder, cluster.port)})
     assert proxy.connect().value("select inet_server_addr() is null") == "t"
-
-
-def test_a_replication_connection_is_refused_with_its_reason(start):
-    proxy = start()
-    with pytest.raises(wire.PgError) as refused:
-        proxy.connect(params={"replication": "database"})
-    assert refused.value.fields["C"] == "0A000"
-    assert "replication" in refused.value.fields["M"]

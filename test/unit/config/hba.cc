@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "config/ldap_options.h"
 #include "support.h"
 
 using namespace lokadb;
@@ -68,9 +69,9 @@ BOOST_AUTO_TEST_CASE(each_kind_of_line_is_for_its_kind_of_connection) {
 }
 
 BOOST_AUTO_TEST_CASE(each_method_has_its_word) {
-  for (auto word : {"trust", "reject", "md5", "password", "scram-sha-256", "peer", "cert", "ldap"})
+  for (auto word : {"trust", "reject", "md5", "password", "scram-sha-256", "peer", "cert", "pam"})
     BOOST_TEST(method_for(std::string("local all all ") + word, "unix", "d", "u") == word);
-  for (auto word : {"ident", "pam", "gss", "plain", "any", "Trust", "\"trust\"", "trust,md5", "", "scram-sha-25"})
+  for (auto word : {"ident", "ldap", "gss", "plain", "any", "Trust", "\"trust\"", "trust,md5", "", "scram-sha-25"})
     BOOST_TEST(is_refused(std::string("local all all ") + word), word);
 }
 
@@ -203,9 +204,24 @@ BOOST_AUTO_TEST_CASE(maps_are_for_cert_and_peer) {
 }
 
 BOOST_AUTO_TEST_CASE(ldap_options_are_kept_as_they_stand) {
-  auto parsed = parse("host all all all ldap ldapserver=h, ldapprefix=\"cn=\" \"a\"\"b\"=c # x");
+  auto parsed = parse("host all all all ldap ldapserver=h, ldapprefix=\"cn=\" \"ldapsuffix\"=\"a\"\"b\" # x");
   BOOST_REQUIRE(parsed.rules.rules.size() == 1u);
-  BOOST_TEST(parsed.rules.rules[0].ldap_options == "ldapserver=h, ldapprefix=\"cn=\" \"a\"\"b\"=c");
+  BOOST_TEST(parsed.rules.rules[0].ldap_options == "ldapserver=h, ldapprefix=\"cn=\" \"ldapsuffix\"=\"a\"\"b\"");
+  auto options = parse_ldap_options(parsed.rules.rules[0].ldap_options);
+  BOOST_REQUIRE(options);
+  BOOST_TEST(options->prefix == "cn=");
+  BOOST_TEST(options->suffix == "a\"b");
+  for (auto tail : {"ldap", "ldap ldapserver=h", "ldap ldapserver=h ldapprefix=a ldapbasedn=b", "ldap map=m"})
+    BOOST_TEST(is_refused(std::string("local all all ") + tail), tail);
+}
+
+BOOST_AUTO_TEST_CASE(pam_may_name_its_service) {
+  auto parsed = parse("local all all pam\nlocal all all pam pamservice=\"my service\"");
+  BOOST_REQUIRE(parsed.rules.rules.size() == 2u);
+  BOOST_TEST(parsed.rules.rules[0].pam_service.empty());
+  BOOST_TEST(parsed.rules.rules[1].pam_service == "my service");
+  for (auto tail : {"pam pamservice=", "pam pamservice", "pam map=m", "pam pamservice=a pamservice=b"})
+    BOOST_TEST(is_refused(std::string("local all all ") + tail), tail);
 }
 
 BOOST_AUTO_TEST_CASE(a_bad_line_is_left_out_and_the_rest_holds) {

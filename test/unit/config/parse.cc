@@ -78,8 +78,10 @@ BOOST_AUTO_TEST_CASE(every_short_prefix_is_a_config_or_a_fault) {
 
 BOOST_AUTO_TEST_CASE(every_key_of_the_table_is_accepted_with_its_default) {
   std::string text = "[pgbouncer]\n";
-  for (const auto& row : option_rows())
-    text.append(row.key).append(" = ").append(row.fallback ? row.fallback : "1").append("\n");
+  for (const auto& row : option_rows()) {
+    const char* value = row.key == "auth_ldap_options" ? "ldapbasedn=x" : "1";
+    text.append(row.key).append(" = ").append(row.fallback ? row.fallback : value).append("\n");
+  }
   BOOST_TEST(parse(text).faults == "");
 }
 
@@ -153,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_reload_keeps_what_only_counts_at_start) {
 
 BOOST_AUTO_TEST_CASE(a_reload_keeps_dropped_keys_that_have_no_default) {
   auto first = parse(
-      "[pgbouncer]\nauth_dbname=a\nauth_file=b\nauth_ident_file=c\nauth_ldap_options=d\nauth_user=e\n"
+      "[pgbouncer]\nauth_dbname=a\nauth_file=b\nauth_ident_file=c\nauth_ldap_options=ldapbasedn=d\nauth_user=e\n"
       "client_tls13_ciphers=f\nserver_tls13_ciphers=g\nconffile=h\nuser=i\nverbose=1\nauth_hba_file=j\n"
       "[databases]\ngone = host=x\n* = host=y\n[users]\nu = pool_size=1\n[peers]\n1 = host=z");
   BOOST_REQUIRE(first.config);
@@ -163,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_reload_keeps_dropped_keys_that_have_no_default) {
   BOOST_TEST(options.auth_dbname.value() == "a");
   BOOST_TEST(options.auth_file.value() == "b");
   BOOST_TEST(options.auth_ident_file.value() == "c");
-  BOOST_TEST(options.auth_ldap_options.value() == "d");
+  BOOST_TEST(options.auth_ldap_options.value() == "ldapbasedn=d");
   BOOST_TEST(options.auth_user.value() == "e");
   BOOST_TEST(options.client_tls13_ciphers.value() == "f");
   BOOST_TEST(options.server_tls13_ciphers.value() == "g");
