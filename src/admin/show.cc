@@ -95,6 +95,8 @@ constexpr ShowSpec kShows[] = {
      "datestyle t, timezone t, password t, scram_client_key b, scram_server_key b",
      show_nothing, true},
     {"lists", "list t, items i", show_lists, false},
+    {"lokadb_reasons", "plugin t, reason t, text t", show_reasons, false},
+    {"lokadb_routes", "plugin t, reason t, count q, text t", show_routes, false},
     {"mem", "name t, size i, used i, free i, memtotal i", show_mem, false},
     {"peer_pools", "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i",
      show_nothing, false},

@@ -47,6 +47,9 @@ std::string_view client_word(ClientSession& c, bool as_socket) {
       return as_socket ? "cl_waiting" : "waiting";
     case ClientState::Idle:
       return as_socket ? "cl_active" : "idle";
+    case ClientState::Active:
+      if (!as_socket && c.is_linked() && c.leg().server->is_pinned()) return "pinned";  // not a word of PgBouncer's
+      [[fallthrough]];
     default:
       return as_socket ? "cl_active" : "active";
   }

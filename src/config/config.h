@@ -136,7 +136,9 @@ struct Options {
   OptionalText user;
   std::optional<int> verbose;
   std::uint32_t hold_back_buffer = 0, max_routed_message = 0;
-  int worker_threads = 0;  // 0: the CPUs allowed to the process
+  bool pin_session_state = false;          // ours, not PgBouncer's
+  bool strict_startup_parameters = false;  // ours, not PgBouncer's
+  int worker_threads = 0;                  // ours, not PgBouncer's; 0: the CPUs allowed to the process
 };
 
 // One entry of [databases]. Unset values fall back to [pgbouncer]'s.

@@ -233,6 +233,16 @@ constexpr OptionRow kRows[] = {
      "A batch of more bytes is not gathered for plugins, and so never direct.", nullptr, "bytes"},
     {"plugins", &Options::plugins, "", kStart,
      "Plugins that decide where statements run, in the order they are asked; each has a section of its own."},
+    {"pin_session_state", &Options::pin_session_state, "0", kReload,
+     "In transaction and statement pooling, leave a client that makes session state (LISTEN, session locks, temporary "
+     "tables, cursors WITH HOLD, SET of settings that do not follow it) its server until it goes, as in session "
+     "pooling. Otherwise that state ends when the server goes back to the pool."},
+    {"strict_startup_parameters", &Options::strict_startup_parameters, "0", kReload,
+     "Refuse start-up parameters as PgBouncer does: all but client_encoding, DateStyle, TimeZone, "
+     "standard_conforming_strings, application_name and those of track_extra_parameters. Otherwise these are taken, "
+     "too: IntervalStyle, search_path, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, "
+     "client_min_messages, extra_float_digits, bytea_output, default_transaction_isolation, "
+     "default_transaction_read_only, default_transaction_deferrable."},
     {"worker_threads", &Options::worker_threads, "0", kStart,
      "Threads that serve connections; 0 means one for each CPU the process may use.", check_not_negative},
 };

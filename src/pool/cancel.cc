@@ -40,6 +40,13 @@ void CancelJob::start(ClientSession& requester, Bytes key) {
   search(pooler, request, pooler.workers.size(), index);
 }
 
+void CancelJob::cancel(ClientSession& client) {
+  auto request = std::make_shared<Request>();
+  request->log_name = client.log_name();
+  request->logs = client.pooler.options().log_disconnections;
+  found(client, request);
+}
+
 // Asks one worker after the other; the first is the one we are on.
 void CancelJob::search(Pooler& pooler, const std::shared_ptr<Request>& request, std::size_t left, std::size_t index) {
   ClientSession* client = nullptr;

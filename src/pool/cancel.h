@@ -21,6 +21,8 @@ class CancelJob final : public StreamOwner, public Buriable, public ListHook<Own
  public:
   // Takes over the connection that brought the request, which ends the session; it is closed when the job is done.
   static void start(ClientSession& requester, Bytes key);
+  // Cancels what the client's server does for it, if anything; the client's worker.
+  static void cancel(ClientSession& client);
   // The server has been closed: jobs for it have nothing left to do.
   static void server_gone(ServerConnection& server);
   // Those that wait for a slot try again, or give up after cancel_wait_timeout. Worker's thread.

@@ -165,30 +165,36 @@ Result<Done> ClientLogin::read_parameters(const StartupParameters& startup) {
 }
 
 Result<Done> ClientLogin::set_parameter(std::string_view name, std::string_view value) {
-  Pooler& pooler = session_.pooler;
-  if (auto index = pooler.tracked.index(name)) {
-    wanted_[*index] = std::string(value);
-    return Done{};
-  }
-  const auto& ignored = pooler.options().ignore_startup_parameters;
-  if (std::find(ignored.begin(), ignored.end(), name) != ignored.end()) return Done{};
+  if (wants(name, value) || is_ignored(name)) return Done{};
   log_line(LogLevel::Warning, "%s unsupported startup parameter: %.*s=%.*s", session_.log_name().c_str(),
            static_cast<int>(name.size()), name.data(), static_cast<int>(value.size()), value.data());
   return fatal("unsupported startup parameter: " + std::string(name));
 }
 
+bool ClientLogin::is_ignored(std::string_view name) const {
+  const auto& ignored = session_.pooler.options().ignore_startup_parameters;
+  return std::find(ignored.begin(), ignored.end(), name) != ignored.end();
+}
+
+// A setting that follows the client; those that PgBouncer does not know only if nobody says otherwise.
+bool ClientLogin::wants(std::string_view name, std::string_view value) {
+  const Pooler& pooler = session_.pooler;
+  auto index = pooler.tracked.index(name);
+  if (!index) return false;
+  if (pooler.tracked.is_addition(*index) && (is_ignored(name) || pooler.options().strict_startup_parameters))
+    return false;
+  wanted_[*index] = std::string(value);
+  return true;
+}
+
 Result<Done> ClientLogin::read_options(std::string_view options) {
-  Pooler& pooler = session_.pooler;
   auto settings = parse_startup_options(options);
-  const auto& ignored = pooler.options().ignore_startup_parameters;
-  auto is_ignored = [&ignored](std::string_view name) {
-    return std::find(ignored.begin(), ignored.end(), name) != ignored.end();
-  };
   if (!settings) return is_ignored("options") ? Result<Done>(Done{}) : Result<Done>(settings.error());
   for (const auto& [name, value] : *settings) {
-    if (auto index = pooler.tracked.index(name))
-      wanted_[*index] = value;
-    else if (!is_ignored(name) && !is_ignored("options"))
+    auto index = session_.pooler.tracked.index(name);
+    bool is_addition = index && session_.pooler.tracked.is_addition(*index);
+    if (is_addition && is_ignored("options")) continue;
+    if (!wants(name, value) && !is_ignored(name) && !is_ignored("options"))
       return fatal("unsupported startup parameter in options: " + name);
   }
   return Done{};

@@ -47,6 +47,8 @@ class ClientLogin final : public Buriable {
   Result<Done> read_parameters(const StartupParameters& startup);
   Result<Done> set_parameter(std::string_view name, std::string_view value);
   Result<Done> read_options(std::string_view options);
+  bool is_ignored(std::string_view name) const;
+  bool wants(std::string_view name, std::string_view value);
   void log_attempt() const;
   void negotiate_protocol();
   void identify();

@@ -18,6 +18,7 @@ constexpr std::size_t kMaxNamedParse = 256u << 20;  // held in one piece
 constexpr std::size_t kMaxStatements = 65536;       // of one client
 constexpr std::size_t kMaxOutstanding = 1u << 20;   // requests of one client that are not answered yet
 constexpr std::size_t kMaxDeallocate = 256;         // a longer Query is not looked into
+constexpr std::size_t kMaxCommand = 65536;          // the same for PREPARE and EXECUTE
 constexpr std::size_t kMaxNames = 65536;            // portal and statement name of one message
 
 // Whole string up to its zero byte at `at` of what is here of a body; nullopt: its end has not come yet.
@@ -28,7 +29,12 @@ std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
   std::size_t size = static_cast<std::size_t>(static_cast<const std::byte*>(end) - in.data()) - at;
   return as_text(in.subspan(at, size));
 }
-bool begins_with_d(Bytes body) { return !body.empty() && (body[0] == std::byte{'d'} || body[0] == std::byte{'D'}); }
+// Of SQL, in lower case.
+char first_letter(Bytes text) {
+  std::size_t at = 0;
+  while (at < text.size() && is_space(static_cast<char>(text[at]))) ++at;
+  return at < text.size() ? lower(static_cast<char>(text[at])) : '\0';
+}
 
 // The SQL of a Query, without its zero byte.
 std::string_view text_of(Bytes body) { return as_text(body).substr(0, as_text(body).find('\0')); }
@@ -80,6 +86,8 @@ Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& u
       if (leg_.server->has_outstanding()) leg_.server->expect(Request::CopyEnd);
       return pass_on(head, in, used);
     case 'F':
+      if (Outcome o = with_server(); o != Outcome::Done) return o;
+      if (shares_servers()) note_function_call(in);
       return forward(Request::FunctionCall, head, in, used);
     case 'X':
       left_politely_ = true;
@@ -121,28 +129,58 @@ Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std:
 }
 
 Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
-  // The first letter is looked at, no more: DEALLOCATE and DISCARD begin with it.
-  bool may_forget = rewrites_statements() && begins_with_d(in.subspan(kHeaderSize));
+  Bytes text = in.subspan(kHeaderSize, std::min<std::size_t>(head.body, in.size() - kHeaderSize));
+  char first = first_letter(text);
+  if (first == 's' && head.body <= kMaxDeallocate && text.size() == head.body && called_here(text_of(text))) {
+    used = kHeaderSize + head.body;
+    return Outcome::Done;
+  }
+  if (!rewrites_statements()) first = '\0';
+  if ((first == 'e' || first == 'p') && head.body <= kMaxCommand) {
+    if (text.size() < head.body) return Outcome::NeedMore;
+    if (auto outcome = handle_statement_command(text_of(text))) {
+      if (*outcome == Outcome::Done) batch_ended(used = kHeaderSize + head.body);
+      return *outcome;
+    }
+  }
+  bool may_forget = first == 'd';  // DEALLOCATE and DISCARD
   if (may_forget && head.body <= kMaxDeallocate) {
-    if (in.size() < kHeaderSize + head.body) return Outcome::NeedMore;
-    if (deallocated_here(text_of(in.subspan(kHeaderSize, head.body)))) {
+    if (text.size() < head.body) return Outcome::NeedMore;
+    if (is_linked() && (leg_.server->has_unsettled_statements() || leg_.server->is_undecided())) return Outcome::Wait;
+    if (deallocated_here(text_of(text))) {
       used = kHeaderSize + head.body;
       return Outcome::Done;
     }
   }
+  if (Outcome o = with_server(); o != Outcome::Done) return o;
+  if (shares_servers()) note_text(text, text.size() == head.body, false);
   if (Outcome o = forward(Request::Query, head, in, used); o != Outcome::Done) return o;
   if (may_forget) leg_.server->note_may_forget_names(leg_.server->last_expected());
   return Outcome::Done;
 }
 
 // DEALLOCATE of a statement that was prepared by message. Servers know it under another name and keep it for whoever
-// uses the same text next, so that it is answered here; not in the middle of other answers or in a failed transaction.
+// uses the same text next, so that it is answered here; in a failed transaction it is not even looked at.
 bool ClientSession::deallocated_here(std::string_view sql) {
-  if (is_linked() && (leg_.server->owes_answers() || leg_.server->transaction_status() == 'E')) return false;
+  if (is_linked() && leg_.server->transaction_status() == 'E') return false;
   auto name = deallocated_name(sql);
-  if (!name || !statements_.find(*name)) return false;
+  StatementPtr statement = name ? statements_.find(*name) : nullptr;
+  if (!statement) return false;
   statements_.remove(*name);
   ByteBuffer out;
+  if (is_linked() && leg_.server->owes_answers()) {
+    // Behind answers that are to come: by the server, at its place.
+    auto undo = std::make_unique<StatementUndo>();
+    undo->client_name = *name;
+    undo->statement = std::move(statement);
+    undo->client_removed = true;
+    leg_.server->prepare_throwaway();
+    leg_.server->send_own_sync();
+    leg_.server->expect_query(std::move(undo));
+    write_query(out, std::string("DEALLOCATE ") + ServerConnection::kThrowaway);
+    leg_.server->stream().send_copy(out.bytes());
+    return true;
+  }
   {
     MessageWriter m(out, 'C');
     m->cstring("DEALLOCATE");
@@ -167,6 +205,7 @@ bool ClientSession::parse_deallocate(std::string_view sql) {
   server.prepare_throwaway();
   Expected* expected = server.expect(Request::Parse, true, std::move(undo));
   server.set_unnamed_owner(id, expected);
+  server.set_unnamed_residue(residue::kNone);
   ByteBuffer out;
   {
     MessageWriter m(out, 'P');
@@ -225,17 +264,38 @@ Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& use
   if (!name && in.size() < total && in.size() < kMaxNames) return Outcome::NeedMore;
   if (!name) return forward(Request::Parse, head, in, used);  // malformed: the server says so
   if (name->empty()) {
-    if (rewrites_statements() && begins_with_d(in.subspan(kHeaderSize + 1)) && head.body <= kMaxDeallocate) {
+    Bytes text = in.subspan(kHeaderSize + 1, std::min<std::size_t>(total, in.size()) - kHeaderSize - 1);
+    if (rewrites_statements() && first_letter(text) == 'd' && head.body <= kMaxDeallocate) {
       if (in.size() < total) return Outcome::NeedMore;
       if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
       used = total;
       if (parse_deallocate(text_of(in.subspan(kHeaderSize + 1, head.body - 1)))) return Outcome::Done;
     }
     if (Outcome o = with_server(); o != Outcome::Done) return o;
+    if (rewrites_statements() && first_letter(text) == 'e' && head.body <= kMaxCommand) {
+      if (in.size() < total) return Outcome::NeedMore;
+      if (auto outcome = parse_execute(head, text)) {
+        if (*outcome == Outcome::Done) used = total;
+        return *outcome;
+      }
+    }
+    if (in.size() >= total && head.body <= kMaxDeallocate && parse_backend_call(text)) {
+      used = total;
+      return Outcome::Done;
+    }
     leg_.server->set_unnamed_owner(id, leg_.server->expect(Request::Parse));
+    leg_.server->set_unnamed_residue(residue::kNone);
+    if (shares_servers()) note_text(text, in.size() >= total, true);
     return pass_on(head, in, used);
   }
-  if (!rewrites_statements()) return forward(Request::Parse, head, in, used);
+  if (!rewrites_statements()) {
+    if (Outcome o = with_server(); o != Outcome::Done) return o;
+    if (shares_servers()) {
+      std::size_t begin = kHeaderSize + name->size() + 1;
+      note_text(in.subspan(begin, std::min(total, in.size()) - begin), in.size() >= total, false);
+    }
+    return forward(Request::Parse, head, in, used);
+  }
   if (total > kMaxNamedParse)
     return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "prepared statement is too large", {}});
   if (in.size() < total) return Outcome::NeedMore;
@@ -255,7 +315,7 @@ Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& use
   if (const StatementPtr& there = statements_.find(*name)) {
     // The server itself shall say that the name is in use, at the right place of the pipeline and with all that an
     // error means for the transaction.
-    server.ensure_prepared(there);
+    server.ensure_prepared(there, true);
     undo->statement = there;
     const std::string& taken = there->server_name();
     if (Expected* e = server.expect(Request::Parse, true, std::move(undo))) e->name_is_taken = true;
@@ -265,7 +325,9 @@ Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& use
   }
   if (statements_.size() >= kMaxStatements)
     return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "too many prepared statements", {}});
-  StatementPtr statement = intern_statement(text);
+  auto call = may_be_backend_call(as_text(text)) ? backend_call(text_of(text)) : std::nullopt;
+  bool is_call = call && !call->number;
+  StatementPtr statement = is_call ? intern_backend_call(*call, text) : intern_statement(text, pooler.tracked);
   undo->statement = statement;
   undo->client_added = true;
   statements_.set(*name, statement);
@@ -277,6 +339,10 @@ Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& use
   undo->server_added = true;
   counters().server_parse_count.add(1);
   server.expect(Request::Parse, true, std::move(undo));
+  if (is_call) {
+    server.send_parse(*statement);
+    return Outcome::Done;
+  }
   send_renamed(head, {}, statement->server_name(), name->size());
   server.forward(in.subspan(kHeaderSize + name->size(), head.body - name->size()));
   return Outcome::Done;
@@ -293,6 +359,8 @@ Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used
   if (name->empty()) {
     if (server.has_unsettled_unnamed()) return Outcome::Wait;
     server.forget_unnamed_of_others(id);
+    server.note_unnamed_runs();
+    if ((server.unnamed_residue() & residue::kCalls) != 0) return bind_backend_call(nullptr, head, in, used);
     return forward(Request::Bind, head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Bind, head, in, used);
@@ -302,7 +370,9 @@ Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used
   if (!statement) return forward(Request::Bind, head, in, used);
   counters().bind_count.add(1);
   server.ensure_prepared(statement);
-  server.expect_plain(Request::Bind);
+  server.note_residue(statement->residue());
+  if ((statement->residue() & residue::kCalls) != 0) return bind_backend_call(statement, head, in, used);
+  server.expect_use(Request::Bind, *statement);
   send_renamed(head, as_text(in.subspan(kHeaderSize, portal->size() + 1)), statement->server_name(), name->size());
   std::size_t names_end = kHeaderSize + portal->size() + 1 + name->size();
   used = std::min(total, in.size());
@@ -331,7 +401,7 @@ Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& 
   const StatementPtr& statement = statements_.find(*name);
   if (!statement) return forward(Request::Describe, head, in, used);
   server.ensure_prepared(statement);
-  server.expect(Request::Describe);
+  server.expect_use(Request::Describe, *statement);
   send_renamed(head, "S", statement->server_name(), name->size());
   server.forward(in.subspan(total - 1, 1));
   used = total;

@@ -6,12 +6,19 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "net/socket.h"
+#include "pool/cancel.h"
 #include "pool/client_login.h"
 #include "pool/pooler.h"
 #include "pool/routing.h"
 #include "pool/worker.h"
 
 namespace lokadb {
+
+namespace {
+Error terminated() {
+  return {SqlState("57P01"), Severity::Fatal, "terminating connection due to administrator command", {}};
+}
+}  // namespace
 
 ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& peer)
     : pooler(p), worker(w), id(p.next_id()), stream_(*this), peer_(peer) {
@@ -176,8 +183,10 @@ Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
   }
   if (body_left_ > 0) {
     used = std::min(body_left_, in.size());
+    if (streams_text_) note_piece(in.first(used));
     if (!body_is_dropped_) leg_.server->forward(in.first(used));
     body_left_ -= used;
+    if (body_left_ == 0) streams_text_ = false;
     if (body_left_ == 0 && !body_is_dropped_) message_forwarded();
     return Outcome::Done;
   }
@@ -248,6 +257,24 @@ void ClientSession::parameters_set(ServerConnection& by) {
   worker.loop.resume_later(*this);
 }
 
+void ClientSession::settings_read() {
+  if (state_ == ClientState::Closed) return;
+  if (!set_state(ClientEvent::ServerSet)) return close(fatal("illegal state"));
+  release_server();
+}
+
+void ClientSession::tell_parameter(std::string_view name, std::string_view value) {
+  ByteBuffer out;
+  write_parameter_status(out, name, value);
+  stream_.send_copy(out.bytes());
+}
+
+void ClientSession::terminate() {
+  if (!is_linked() || !leg_.server->has_outstanding()) return close(terminated());
+  is_condemned_ = true;
+  CancelJob::cancel(*this);
+}
+
 void ClientSession::server_is_ready(char status) {
   ServerConnection& server = *leg_.server;
   PoolMode mode = pool_->settings.mode;
@@ -257,6 +284,7 @@ void ClientSession::server_is_ready(char status) {
   }
   if (server.owes_answers()) return;
   if (routing_ != nullptr) statements_are_settled();  // the next batch may be looked at
+  if (is_condemned_) return close(terminated());
   if (state_ == ClientState::Leaving) {
     leg_.server = nullptr;
     server.client_left();
@@ -272,6 +300,7 @@ void ClientSession::server_is_ready(char status) {
 
 void ClientSession::release_server() {
   ServerConnection& server = *leg_.server;
+  if (server.has_residue() && server.settle_residue()) return;
   leg_.server = nullptr;
   server.unlink();
   if (!set_state(ClientEvent::ServerReleased)) return close(fatal("illegal state"));
@@ -378,6 +407,8 @@ void ClientSession::end(const std::string& reason, bool has_last_words) {
       (was == ClientState::Welcome ? pool_->newcomers : wanted_pool()->waiters).remove(this);
     forget_lookup();
     forget_counts();
+    if (auto it = pooler.numbers.find(number()); it != pooler.numbers.end() && it->second == this)
+      pooler.numbers.erase(it);
     may_die = in_flight == 0;
   }
   if (was == ClientState::Console && pooler.console != nullptr) {

@@ -15,8 +15,10 @@
 #include "net/address.h"
 #include "net/input.h"
 #include "net/stream.h"
+#include "pool/backend_call.h"
 #include "pool/database.h"
 #include "pool/parameters.h"
+#include "pool/prepare_commands.h"
 #include "pool/prepared.h"
 #include "pool/server_connection.h"
 #include "pool/states.h"
@@ -79,6 +81,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void parameters_set(ServerConnection& by);  // to this session's
   // No server can be had: the login there failed, or a limit of time has passed.
   void server_refused(const Error& error);
+  void settings_read();               // of the server that is to be given back
   void server_is_ready(char status);  // ReadyForQuery has been passed on
   void statements_are_settled();      // what waits for them may go on
   void server_lost(const Error& error);
@@ -113,8 +116,15 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   const SocketAddress& peer() const { return peer_; }
   int unix_peer_pid() const { return unix_pid_; }
   const CancelKey& cancel_key() const { return cancel_key_; }
+  // The first half of the key, which drivers show as a process id.
+  std::uint32_t number() const { return load_u32(cancel_key_.data()); }
+  // Ends as a backend does that is terminated; a statement that runs is cancelled first.
+  void terminate();
   const ParameterSetPtr& parameters() const { return parameters_; }
   void set_parameters(ParameterSetPtr set) { parameters_ = std::move(set); }
+  const ParameterSetPtr& startup_parameters() const { return startup_parameters_; }
+  // News of a setting that no server reports.
+  void tell_parameter(std::string_view name, std::string_view value);
   ClientStatements& statements() { return statements_; }
   PoolCounters& counters();
   std::string log_name() const;
@@ -176,8 +186,22 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Outcome with_settled_statements();
   Outcome skip(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_copy_data(MessageHead head, Bytes in, std::size_t& used);
+  bool shares_servers() const;
+  void note_text(Bytes text, bool is_whole, bool is_unnamed_parse);
+  void note_piece(Bytes piece);
+  void note_function_call(Bytes in);
   bool deallocated_here(std::string_view sql);
+  std::optional<Outcome> handle_statement_command(std::string_view sql);
+  bool signal_by_number(bool terminates, std::uint32_t number);
+  bool called_here(std::string_view sql);
+  bool parse_backend_call(Bytes text);
+  StatementPtr intern_backend_call(const BackendCall& call, Bytes text);
+  Outcome bind_backend_call(const StatementPtr& statement, MessageHead head, Bytes in, std::size_t& used);
+  Outcome prepare_by_sql(const NamedStatement& made, std::string_view sql);
+  Outcome execute_by_sql(const NamedStatement& run, std::string_view sql);
+  void send_query(std::string_view sql, const NamedStatement& named, std::string_view name);
   bool parse_deallocate(std::string_view sql);
+  std::optional<Outcome> parse_execute(MessageHead head, Bytes text);
   Outcome handle_query(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_parse(MessageHead head, Bytes in, std::size_t& used);
   Outcome handle_bind(MessageHead head, Bytes in, std::size_t& used);
@@ -200,6 +224,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Database* database_ = nullptr;
   User* user_ = nullptr;
   ParameterSetPtr parameters_;
+  ParameterSetPtr startup_parameters_;  // what it asked for at its start
   ClientStatements statements_;
   CancelKey cancel_key_{};
   BatchMarks marks_;
@@ -207,12 +232,17 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Input input_;                // read, not handled yet
   std::size_t body_left_ = 0;  // of a message that streams
   bool body_is_dropped_ = false;
+  bool streams_text_ = false;               // the message that streams is SQL
+  bool streams_unnamed_ = false;            // of the unnamed statement
+  std::array<char, kResidueOverlap> tail_;  // the end of what has streamed, where a word may be cut
+  std::size_t tail_size_ = 0;
   bool is_stalled_ = false;  // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;
   bool left_politely_ = false;  // by Terminate: it reads no answers any more
   bool is_counted_ = false;     // in the counts of its database and user
   bool is_in_lookup_ = false;   // in the count of pool_, which is auth_user's
   bool is_admin_ = false;
+  bool is_condemned_ = false;  // to be closed when its statement has ended
   bool nothing_received_ = true;
 
   std::unique_ptr<class ClientLogin> login_;

@@ -50,7 +50,7 @@ void ClientLogin::open_console() {
 void ClientLogin::open_pool() {
   Pooler& pooler = session_.pooler;
   ClientSession& session = session_;
-  session.parameters_ = intern_parameters(std::move(wanted_));
+  session.parameters_ = session.startup_parameters_ = intern_parameters(std::move(wanted_));
   std::shared_ptr<const Welcome> welcome;
   {
     std::lock_guard guard(pooler.lock);
@@ -83,8 +83,14 @@ void ClientLogin::remember_lookup(Pool& pool) const {
 
 // A key of our own making: the client's, whichever server works for it.
 void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
-  random_bytes(session.cancel_key_);
-  session.cancel_key_[0] &= std::byte{0x7f};  // drivers show the first half as a process id
+  Pooler& pooler = session.pooler;
+  for (bool is_new = false; !is_new;) {
+    random_bytes(session.cancel_key_);
+    // Drivers show the first half as a process id: a positive number, and one that no process has.
+    session.cancel_key_[0] = (session.cancel_key_[0] & std::byte{0x3f}) | std::byte{0x40};
+    std::lock_guard guard(pooler.lock);
+    is_new = pooler.numbers.emplace(session.number(), &session).second;
+  }
   MessageWriter m(out, 'K');
   m->append(session.cancel_key_);
 }
@@ -101,8 +107,9 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   // What the client did not ask for it is told as the server's; that is not a wish of its own.
   for (std::size_t i = 0; i < pooler.tracked.size(); ++i) {
     const auto& own = session.parameters_->values()[i];
-    if (const auto& value = own ? own : welcome.tracked->values()[i])
-      write_parameter_status(out, pooler.tracked.name(i), *value);
+    const auto& of_server = welcome.tracked->values()[i];
+    if (!of_server && pooler.tracked.is_addition(i)) continue;  // servers do not report it
+    if (const auto& value = own ? own : of_server) write_parameter_status(out, pooler.tracked.name(i), *value);
   }
   write_cancel_key(session, out);
   const std::string& notice = pooler.options().login_notify_message;

@@ -1,5 +1,6 @@
 #include "pool/leg_query.h"
 
+#include "pool/pooler.h"
 #include "pool/prepared.h"
 #include "pool/server_connection.h"
 
@@ -9,12 +10,12 @@ namespace {
 constexpr std::size_t kMaxAnswer = 16u << 20;
 
 // What Parse says after the name.
-StatementPtr statement_of(const BatchStep& step) {
+StatementPtr statement_of(const BatchStep& step, const TrackedNames& tracked) {
   ByteBuffer body;
   body.cstring(step.sql);
   body.u16(static_cast<std::uint16_t>(step.values.size()));
   for (const auto& value : step.values) body.u32(value.type);
-  return intern_statement(body.bytes());
+  return intern_statement(body.bytes(), tracked);
 }
 }  // namespace
 
@@ -31,7 +32,7 @@ void LegQuery::start() {
 
 void LegQuery::send(BatchStep& step) {
   step.rows.clear();
-  StatementPtr statement = statement_of(step);
+  StatementPtr statement = statement_of(step, server_->pooler.tracked);
   server_->ensure_prepared(statement);
   ByteBuffer out;
   {
@@ -47,7 +48,7 @@ void LegQuery::send(BatchStep& step) {
     }
     m->u16(0);  // all columns as text
   }
-  server_->expect(Request::Bind);
+  server_->expect_use(Request::Bind, *statement);
   {
     MessageWriter m(out, 'E');
     m->cstring("");

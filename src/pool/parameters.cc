@@ -7,9 +7,27 @@
 
 namespace lokadb {
 
+namespace {
+// What drivers and frameworks set at their start, and what changes no more than how a session behaves.
+constexpr const char* kFollowed[] = {"IntervalStyle",
+                                     "search_path",
+                                     "statement_timeout",
+                                     "lock_timeout",
+                                     "idle_in_transaction_session_timeout",
+                                     "client_min_messages",
+                                     "extra_float_digits",
+                                     "bytea_output",
+                                     "default_transaction_isolation",
+                                     "default_transaction_read_only",
+                                     "default_transaction_deferrable"};
+}  // namespace
+
 TrackedNames::TrackedNames(const std::vector<std::string>& extra)
     : names_{"client_encoding", "DateStyle", "TimeZone", "standard_conforming_strings", "application_name"} {
   for (const auto& name : extra)
+    if (!index(name)) names_.push_back(name);
+  addition_begin_ = names_.size();
+  for (const char* name : kFollowed)
     if (!index(name)) names_.push_back(name);
 }
 
@@ -109,8 +127,10 @@ std::string set_statements(const TrackedNames& names, const ParameterSet& wanted
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto& want = wanted.values()[i] ? wanted.values()[i] : defaults.values()[i];
     const auto& have = there.values()[i];
-    if (!want || !have || iequals(*want, *have)) continue;
-    append_setting(sql, names.name(i), *want);
+    if (!want && have)
+      sql += "RESET " + names.name(i) + ";";
+    else if (want && !(have && iequals(*want, *have)))
+      append_setting(sql, names.name(i), *want);
   }
   return sql;
 }

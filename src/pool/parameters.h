@@ -1,5 +1,6 @@
 // The settings that follow a client from server to server: client_encoding, DateStyle, TimeZone,
-// standard_conforming_strings, application_name and those of track_extra_parameters.
+// standard_conforming_strings, application_name, those of track_extra_parameters, and a list of our own (kFollowed in
+// parameters.cc).
 //
 // A set of values is immutable and interned: equal sets are one object, so that "has this server the client's
 // settings" is a comparison of two pointers in nearly every case.
@@ -21,12 +22,16 @@ class TrackedNames {
   std::optional<std::size_t> index(std::string_view name) const;  // compares without case
   const std::string& name(std::size_t i) const { return names_[i]; }
   std::size_t size() const { return names_.size(); }
+  // PgBouncer would not know it: refused at start-up with strict_startup_parameters, and only in effect if it is not
+  // among the ignore_startup_parameters.
+  bool is_addition(std::size_t i) const { return i >= addition_begin_; }
 
   static constexpr std::size_t kClientEncoding = 0, kDateStyle = 1, kTimeZone = 2, kStandardStrings = 3,
                                kApplicationName = 4;
 
  private:
   std::vector<std::string> names_;
+  std::size_t addition_begin_;
 };
 
 using ParameterValues = std::vector<std::optional<std::string>>;  // one per tracked name; nullopt: not known
@@ -47,8 +52,9 @@ ParameterSetPtr intern_parameters(ParameterValues values);
 // `set` with one value replaced.
 ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, std::string_view value);
 
-// "SET name='value';..." for every value that is wanted and that is another there (compared without case), in order;
-// empty if nothing is to be done. What `wanted` leaves open is wanted as in `defaults`.
+// "SET name='value';..." for every value that is wanted and that is another there or not known (compared without case),
+// in order; empty if nothing is to be done. What `wanted` leaves open is wanted as in `defaults`; what is open there,
+// too, is RESET if it is known to have a value.
 std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& defaults,
                            const ParameterSet& there);
 

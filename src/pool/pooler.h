@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -95,6 +96,8 @@ class Pooler {
   Pool& pool(Database& database, std::string_view user_name);               // [lock] held
   std::map<std::string, std::unique_ptr<Database>, std::less<>> databases;  // [lock] or world stopped
   std::map<std::string, std::unique_ptr<User>, std::less<>> users;          // [lock] or world stopped
+  // By the process number that they were given, which statements may name.
+  std::unordered_map<std::uint32_t, ClientSession*> numbers;  // [lock]
 
   // Takes [lock] itself. Gives the session a server, or queues it in its pool. Worker of the session.
   Acquired acquire(ClientSession& session);

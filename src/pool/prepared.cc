@@ -5,8 +5,22 @@
 
 namespace lokadb {
 
-PreparedStatement::PreparedStatement(std::uint64_t number, Bytes body)
-    : number_(number), server_name_("PGBOUNCER_" + std::to_string(number)), body_(body.begin(), body.end()) {}
+namespace {
+// Begins the body of a statement made by SQL, and no Parse's, which would be an empty query with parameters.
+constexpr std::string_view kSqlMark("\0SQL", 4);
+}  // namespace
+
+PreparedStatement::PreparedStatement(std::uint64_t number, std::uint64_t epoch, Bytes body, Residue residue)
+    : number_(number),
+      epoch_(epoch),
+      server_name_("PGBOUNCER_" + std::to_string(number)),
+      body_(body.begin(), body.end()),
+      residue_(residue) {}
+
+std::string_view PreparedStatement::sql_rest() const {
+  std::string_view text = as_text(body_);
+  return text.starts_with(kSqlMark) ? text.substr(kSqlMark.size()) : std::string_view();
+}
 
 namespace {
 
@@ -16,6 +30,7 @@ struct StatementTable {
   std::unordered_map<std::string_view, std::weak_ptr<const PreparedStatement>> statements;
   std::uint64_t next_number = 1;
   std::atomic<std::size_t> bytes{0};
+  std::atomic<std::uint64_t> epoch{1};
 };
 StatementTable& table() {
   static StatementTable* t = new StatementTable;  // statements may outlive main's objects
@@ -36,19 +51,33 @@ void forget(const PreparedStatement* statement) {
 
 }  // namespace
 
-StatementPtr intern_statement(Bytes body) {
+StatementPtr intern_sql_statement(std::string_view rest, const TrackedNames& tracked) {
+  std::string body(kSqlMark);
+  body += rest;
+  return intern_statement(as_bytes(body), tracked);
+}
+
+StatementPtr intern_statement(Bytes body, const TrackedNames& tracked, Residue more) {
   StatementTable& t = table();
   std::lock_guard lock(t.mutex);
+  std::uint64_t epoch = t.epoch.load(std::memory_order_relaxed);
   auto it = t.statements.find(as_text(body));
   if (it != t.statements.end()) {
-    if (auto there = it->second.lock()) return there;
-    t.statements.erase(it);  // its last owner is about to remove it
+    auto there = it->second.lock();
+    if (there && !there->is_retired() && there->epoch() == epoch) return there;
+    t.statements.erase(it);  // its last owner is about to remove it, or it is of an epoch that has ended
   }
-  StatementPtr made(new PreparedStatement(t.next_number++, body), forget);
+  std::string_view text = as_text(body);
+  text = text.starts_with(kSqlMark) ? text.substr(kSqlMark.size()) : text.substr(0, text.find('\0'));
+  StatementPtr made(
+      new PreparedStatement(t.next_number++, epoch, body, static_cast<Residue>(residue_of(text, tracked) | more)),
+      forget);
   t.bytes.fetch_add(body.size(), std::memory_order_relaxed);
   t.statements.emplace(as_text(made->body()), made);
   return made;
 }
+
+void begin_statement_epoch() { table().epoch.fetch_add(1, std::memory_order_relaxed); }
 
 std::size_t interned_statement_bytes() { return table().bytes.load(std::memory_order_relaxed); }
 
@@ -71,6 +100,22 @@ void ClientStatements::set(std::string_view name, StatementPtr statement) {
     names_.emplace(std::string(name), std::move(statement));
 }
 
+StatementPtr ClientStatements::by_number(std::uint64_t number) const {
+  for (const auto& [name, statement] : names_)
+    if (statement->number() == number) return statement;
+  return nullptr;
+}
+
+bool ClientStatements::has_retired(std::uint64_t number) const {
+  StatementPtr statement = by_number(number);
+  return statement != nullptr && statement->is_retired();
+}
+
+void ClientStatements::replace(const PreparedStatement& old, const StatementPtr& by) {
+  for (auto& [name, statement] : names_)
+    if (statement.get() == &old) statement = by;
+}
+
 std::string_view ClientStatements::name_of(std::string_view server_name) const {
   for (const auto& [name, statement] : names_)
     if (statement->server_name() == server_name) return name;
@@ -80,6 +125,11 @@ std::string_view ClientStatements::name_of(std::string_view server_name) const {
 void ClientStatements::remove(std::string_view name) {
   auto it = names_.find(name);
   if (it != names_.end()) names_.erase(it);
+}
+
+StatementPtr ServerStatements::find(std::uint64_t number) const {
+  auto it = places_.find(number);
+  return it == places_.end() ? nullptr : *it->second;
 }
 
 void ServerStatements::touch(const PreparedStatement& statement) {

@@ -2,6 +2,7 @@
 // texts, a map of names per client, and a bounded list of what each server has.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -13,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "pool/session_residue.h"
 
 namespace lokadb {
 
@@ -20,20 +22,35 @@ namespace lokadb {
 // and forgotten when the last of them lets go.
 class PreparedStatement {
  public:
-  PreparedStatement(std::uint64_t number, Bytes body);
+  PreparedStatement(std::uint64_t number, std::uint64_t epoch, Bytes body, Residue residue);
   std::uint64_t number() const { return number_; }
   const std::string& server_name() const { return server_name_; }  // what it is called on every server
   Bytes body() const { return body_; }                             // of the Parse after its name: query, types
+  Residue residue() const { return residue_; }                     // of running it
+  // Made by SQL PREPARE: what stands behind the name there. Empty: by Parse.
+  std::string_view sql_rest() const;
+  // The rows may be others since then: whoever prepares the same text gets another object.
+  std::uint64_t epoch() const { return epoch_; }
+  // A server has said that the rows are others now: no server is to prepare it anew, for clients who know the old ones.
+  bool is_retired() const { return is_retired_.load(std::memory_order_relaxed); }
+  void retire() const { is_retired_.store(true, std::memory_order_relaxed); }
 
  private:
   std::uint64_t number_;
+  std::uint64_t epoch_;
+  mutable std::atomic<bool> is_retired_{false};
   std::string server_name_;
   std::vector<std::byte> body_;
+  Residue residue_;
 };
 using StatementPtr = std::shared_ptr<const PreparedStatement>;
 
 // The one object for this text and these types. Any thread.
-StatementPtr intern_statement(Bytes body);
+StatementPtr intern_statement(Bytes body, const TrackedNames& tracked, Residue more = residue::kNone);
+// The same for a statement of SQL PREPARE, of which `rest` stands behind the name.
+StatementPtr intern_sql_statement(std::string_view rest, const TrackedNames& tracked);
+// Tables may have changed, in whichever database: a statement that is interned from now on is a new object.
+void begin_statement_epoch();
 // Bytes held by all statements together, and their number (SHOW MEM).
 std::size_t interned_statement_bytes();
 std::size_t interned_statement_count();
@@ -45,6 +62,10 @@ class ClientStatements {
   const StatementPtr& find(std::string_view name) const;
   void set(std::string_view name, StatementPtr statement);
   void remove(std::string_view name);
+  StatementPtr by_number(std::uint64_t number) const;  // null: none; looks at all
+  bool has_retired(std::uint64_t number) const;
+  // All its names are those of the other one now.
+  void replace(const PreparedStatement& old, const StatementPtr& by);
   // A name of the statement that servers know under this one; empty: none.
   std::string_view name_of(std::string_view server_name) const;
   void clear() { names_.clear(); }
@@ -58,6 +79,8 @@ class ClientStatements {
 class ServerStatements {
  public:
   bool has(const PreparedStatement& statement) const { return places_.contains(statement.number()); }
+  // Null: not here.
+  StatementPtr find(std::uint64_t number) const;
   void touch(const PreparedStatement& statement);
   void add(StatementPtr statement);
   void remove(const PreparedStatement& statement);

@@ -64,6 +64,7 @@ struct Expected {
   bool takes_unnamed = false;        // and it was another client's before
   bool is_refusal = false;           // must fail; the client gets the error of its session's routing instead
   std::uint64_t unnamed_before = 0;  // whose it was
+  std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
   std::unique_ptr<StatementUndo> undo;
 
   // Which statements exist depends on whether this succeeds.
@@ -83,6 +84,7 @@ class ReplyQueue {
     e.request = request;
     e.for_client = for_client;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
+    e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
   }
@@ -93,6 +95,7 @@ class ReplyQueue {
     e.request = request;
     e.for_client = true;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
+    e.statement = 0;
     ++count_;
   }
   Expected& back() { return at(count_ - 1); }

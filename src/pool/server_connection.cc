@@ -18,6 +18,7 @@ ServerConnection::ServerConnection(Pooler& p, Pool& its_pool, Worker& w)
   connect_time = wall_us();
   request_time = connect_time;
   parameters_ = intern_parameters(ParameterValues(p.tracked.size()));
+  is_reported_.resize(p.tracked.size());
   w.servers.push_back(this);
 }
 
@@ -113,6 +114,7 @@ void ServerConnection::link(ClientSession& client) {
 void ServerConnection::client_left() {
   bool clean = is_clean();
   unlink();
+  if (step_ == Step::ReadSettings) return;  // then it is free
   if (clean) return give_back();
   if (step_ == Step::SetParameters) return close("client disconnect before everything was sent to the server");
   close("client disconnect while server was not ready");
@@ -127,10 +129,26 @@ void ServerConnection::give_back() {
     if (!set_state(ServerEvent::CancelAwaited)) close("illegal state");
     return;
   }
+  is_pinned_ = false;
   const Options& o = pooler.options();
-  bool reset = o.server_reset_query_always || pool.settings.mode == PoolMode::Session;
-  if (!reset || o.server_reset_query.empty() || is_obsolete()) return pooler.release(*this);
+  bool is_session = pool.settings.mode == PoolMode::Session;
+  if (is_session) residue_ = residue::kNone;  // the reset query's, or wanted to stay
+  // What the greeting has set must stay, and a direct read leaves nothing behind.
+  bool is_target = pool.database.is_target;
+  if (is_target && residue_ != residue::kNone) return close("session state would be lost");
+  bool resets = (o.server_reset_query_always || is_session) && !o.server_reset_query.empty() && !is_target;
+  if ((!resets && residue_ == residue::kNone) || is_obsolete()) return pooler.release(*this);
+  if ((residue_ & residue::kLasting) != 0) return close("session state would reach another client");
+  // Of a client that went before it could be asked, all that it may have done goes.
+  if ((residue_ & ~(residue::kReset | residue::kUnread)) != 0 ||
+      ((residue_ & residue::kReset) && has_connect_query())) {
+    if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
+    return start_step(Step::ResetState, "DISCARD ALL");
+  }
+  residue_ = residue::kNone;
+  if (!resets) return pooler.release(*this);
   if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
+  settings_were_reset(false);  // unless the query is found to do all
   start_step(Step::ResetQuery, o.server_reset_query);
 }
 
@@ -140,17 +158,6 @@ void ServerConnection::release() {
     return;
   }
   pooler.release(*this);
-}
-
-bool ServerConnection::set_parameters_for(ClientSession& client) {
-  std::string sql = set_statements(pooler.tracked, *client.parameters(), *defaults_, *parameters_);
-  if (sql.empty()) {
-    agrees_with_ = client.parameters();
-    return false;
-  }
-  log_line(LogLevel::Debug, "%s varcache_apply: %s", log_name().c_str(), sql.c_str());
-  start_step(Step::SetParameters, sql);
-  return true;
 }
 
 void ServerConnection::cancel_ended() {
@@ -178,6 +185,7 @@ void ServerConnection::join_worker(Worker& worker) {
 void ServerConnection::start_step(Step step, const std::string& sql) {
   step_ = step;
   step_failed_ = false;
+  rows_.clear();
   ByteBuffer out;
   write_query(out, sql);
   expect(Request::Query, false);
@@ -190,16 +198,10 @@ void ServerConnection::step_finished() {
   switch (step) {
     case Step::None:
       return;
+    case Step::ReadDefaults:
     case Step::SetParameters:
-      if (step_failed_) {
-        log_line(LogLevel::Error, "varcache_apply failed: %s", step_error_.log_text().c_str());
-        return close("invalid server parameter");
-      }
-      if (client_ == nullptr) return;
-      // From now on in the server's spelling, so that the same SET is not sent again and again.
-      client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
-      agrees_with_ = client_->parameters();
-      return client_->parameters_set(*this);
+    case Step::ReadSettings:
+      return settings_step_finished(step);
     case Step::DiscardAll:
     case Step::RepeatConnectQuery:
       return lookup_step_finished(step);
@@ -214,7 +216,7 @@ void ServerConnection::step_finished() {
         log_line(LogLevel::Error, "%s: error while executing exec_on_query: %s", log_name().c_str(),
                  step_error_.log_text().c_str());
       defaults_ = parameters_;  // the query may have set some
-      return login_is_over();
+      return read_settings(Step::ReadDefaults, false);
     case Step::Greeting:
       return greeting_answered();
     case Step::CheckQuery:
@@ -222,6 +224,15 @@ void ServerConnection::step_finished() {
       break;
     case Step::ResetQuery:
       if (step_failed_ || status_ != 'I') return close("reset query failed");
+      break;
+    case Step::ResetState:
+      if (step_failed_ || status_ != 'I') return close("session state would reach another client");
+      residue_ = residue::kNone;
+      has_served_clients_ = false;
+      if (has_connect_query()) return start_step(Step::ConnectQueryAgain, *pool.database.config->connect_query);
+      break;
+    case Step::ConnectQueryAgain:
+      if (status_ != 'I') return close("connect query left a transaction open");
       break;
   }
   if (is_obsolete()) return close("close_needed");

@@ -2,7 +2,7 @@
 // it serves. Lives on one worker at a time; given from one to another only while free (ServerState::Moving).
 //
 // Sources: server_connection.cc (life), server_login.cc (connecting), server_lookup.cc (auth_query), server_relay.cc
-// (answers), server_send.cc (requests).
+// (answers), server_send.cc (requests), server_settings.cc (what clients leave in the session).
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "pool/parameters.h"
 #include "pool/prepared.h"
 #include "pool/replies.h"
+#include "pool/session_residue.h"
 #include "pool/states.h"
 #include "pool/table_map.h"
 #include "proto/message.h"
@@ -65,6 +66,13 @@ class ServerConnection final : public StreamOwner,
   void stop_capture() { sink_ = nullptr; }
   // Starts setting the tracked parameters that differ from the client's; false: none does.
   bool set_parameters_for(ClientSession& client);
+  // What a request of the client may leave in the session.
+  void note_residue(Residue residue) { residue_ |= residue & static_cast<Residue>(~residue::kCalls); }
+  bool has_residue() const { return residue_ != residue::kNone; }
+  // The transaction of the client has ended: true if the connection stays with it, because it is pinned, or because it
+  // is asked for settings that may have changed first (ClientSession::settings_read).
+  bool settle_residue();
+  bool is_pinned() const { return is_pinned_; }
   // Asks for the user whom the linked client wants to be (auth_query), who is told in lookup_answered().
   void look_up_user();
   // The quick answer to the same question: the settings here were last found (or made) those of this very set.
@@ -93,6 +101,11 @@ class ServerConnection final : public StreamOwner,
   // Null: the server ignores this request (it skips to the next Sync), and what it would have changed is undone.
   Expected* expect(Request request, bool for_client = true, std::unique_ptr<StatementUndo> undo = nullptr);
   void forward(Bytes bytes) { stream_.send(bytes); }
+  // A request that uses a prepared statement of the client.
+  void expect_use(Request request, const PreparedStatement& statement) {
+    expect_plain(request);
+    if (!skips_until_sync_) replies_.back().statement = statement.number();
+  }
   // The usual case of expect(): a request of the client, nothing to undo.
   void expect_plain(Request request) {
     if (skips_until_sync_ || query_started == 0 || request == Request::Sync)
@@ -103,10 +116,17 @@ class ServerConnection final : public StreamOwner,
   // The newest entry; null: none.
   Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
-  void ensure_prepared(const StatementPtr& statement);
+  void ensure_prepared(const StatementPtr& statement, bool even_retired = false);
+  // The same ahead of a Query that names it, with a Sync of our own where something was sent.
+  void ensure_prepared_for_query(const StatementPtr& statement);
+  // Takes the statement away, so that a Query can make it anew under its name.
+  void drop_prepared_for_query(const StatementPtr& statement);
+  void expect_query(std::unique_ptr<StatementUndo> undo);
+  void send_own_sync();
   // An empty statement under this name (SQL), which a DEALLOCATE of the client's takes away again.
   static constexpr char kThrowaway[] = "pgbouncer_throwaway";
   void prepare_throwaway();
+  void send_parse(const PreparedStatement& statement);
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
   bool has_prepared(const PreparedStatement& statement) const { return statements_.has(statement); }
   // Gives the client the answers that are given here, and not by the server, as far as no others stand before them.
@@ -115,6 +135,10 @@ class ServerConnection final : public StreamOwner,
   }
   // Who sent the unnamed statement that the server has; others must not run it. `by`: the request that made it so.
   void set_unnamed_owner(std::uint64_t client_id, Expected* by);
+  void set_unnamed_residue(Residue residue) { unnamed_residue_ = residue; }
+  void add_unnamed_residue(Residue residue) { unnamed_residue_ |= residue; }
+  void note_unnamed_runs() { note_residue(unnamed_residue_); }
+  Residue unnamed_residue() const { return unnamed_residue_; }
   // A batch that is not answered yet changes which statements exist: what uses their names has to wait, since nobody
   // knows them before.
   bool has_unsettled_statements() const { return earlier_changes_ > 0; }
@@ -139,7 +163,9 @@ class ServerConnection final : public StreamOwner,
   std::string log_name() const;
   // Nothing outstanding, not in a transaction, nothing half sent: fit for another client.
   bool is_clean() const;
-  bool is_setting_parameters() const { return step_ == Step::SetParameters; }
+  bool is_setting_parameters() const {
+    return step_ == Step::SetParameters || step_ == Step::ReadDefaults || step_ == Step::ReadSettings;
+  }
   // Has been used since its login.
   bool has_served() const { return has_served_; }
   bool has_outstanding() const { return is_busy_; }
@@ -177,11 +203,15 @@ class ServerConnection final : public StreamOwner,
   // A query of our own.
   enum class Step : std::uint8_t {
     None,
+    ReadDefaults,  // of what is not reported
     SetParameters,
     Greeting,
+    ReadSettings,  // what the client has left them at
     ConnectQuery,
     CheckQuery,
     ResetQuery,
+    ResetState,  // what the client has left, where there is no reset query
+    ConnectQueryAgain,
     DiscardAll,
     RepeatConnectQuery,
     UserLookup
@@ -226,6 +256,7 @@ class ServerConnection final : public StreamOwner,
   }
   // The rest of a message that began earlier, if not `begins`.
   void send_to_client(Bytes bytes, bool begins = true);
+  void send_own(const ByteBuffer& message);
   bool client_is_blocked() const;
   PoolCounters& counters() { return pool.counters[static_cast<std::size_t>(worker_index())]; }
   int worker_index() const;
@@ -236,6 +267,7 @@ class ServerConnection final : public StreamOwner,
   void completed();
   void pop_reply();
   void forget_statements();
+  void note_tag(std::string_view tag);
   bool handle_error(Bytes in, std::size_t total, std::size_t& used);
   bool handle_command_complete(Bytes in, std::size_t total, std::size_t& used);
   bool handle_parameter_status(Bytes in, std::size_t total, std::size_t& used);
@@ -249,9 +281,19 @@ class ServerConnection final : public StreamOwner,
   bool has_undecided_requests();
   void after_error();
   void send_error(Bytes message);
+  bool is_about_changed_rows(std::string_view error);
+  void forget_changed_statement(std::uint64_t number);
   void step_finished();
   void answer_silent_heads();
   void start_step(Step step, const std::string& sql);
+  void settings_step_finished(Step step);
+  bool handle_settings_answer(Bytes in, std::size_t total, std::size_t& used);
+  void read_settings(Step step, bool with_defaults);
+  void defaults_read();
+  void parameters_were_set();
+  void settings_were_read();
+  void settings_were_reset(bool to_defaults);
+  bool has_connect_query() const;
   void note_parameter(std::string_view name, std::string_view value);
   std::string transport_text() const;
 
@@ -273,7 +315,10 @@ class ServerConnection final : public StreamOwner,
   bool is_busy_ = false;           // something was sent after the last ReadyForQuery that left nothing open
   bool skips_until_sync_ = false;  // the server ignores what comes, up to a Sync
   bool copy_in_ = false;
-  bool leaves_state_ = false;         // SQL PREPARE, LISTEN: not for another client
+  Residue residue_ = residue::kNone;          // of the client's requests since it was given the connection
+  Residue unnamed_residue_ = residue::kNone;  // of running the unnamed statement
+  bool is_pinned_ = false;
+  bool has_changed_tables_ = false;
   std::int64_t looked_twice_at_ = 0;  // idle_since of the idleness in which the socket was looked at once more
   int extra_ready_ = 0;               // ReadyForQuery that may come or not, after a failed COPY: not reused meanwhile
   bool front_has_answer_ = false;     // a message for the front of replies_ has come
@@ -306,6 +351,10 @@ class ServerConnection final : public StreamOwner,
   ParameterSetPtr parameters_;  // as they are
   ParameterSetPtr defaults_;    // as they were after login: what a client that asks for nothing gets
   ParameterSetPtr agrees_with_;
+  std::vector<bool> is_reported_;  // by tracked name: the server tells of changes
+  bool knows_defaults_ = false;    // of the others
+  int set_attempts_ = 0;
+  std::vector<std::vector<std::optional<std::string>>> rows_;  // of the step
   int cancels_ = 0;
 };
 

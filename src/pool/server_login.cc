@@ -307,6 +307,7 @@ std::shared_ptr<const Welcome> ServerConnection::make_welcome() const {
 void ServerConnection::login_complete() {
   idle_since = worker_->loop.now();
   defaults_ = parameters_;
+  for (std::size_t i = 0; i < is_reported_.size(); ++i) is_reported_[i] = parameters_->values()[i].has_value();
   const std::string& greeting = pool.database.greeting;
   if (greeting.empty()) return ask_connect_query();
   if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
@@ -315,10 +316,9 @@ void ServerConnection::login_complete() {
 }
 
 void ServerConnection::ask_connect_query() {
-  const auto& query = pool.database.config->connect_query;
-  if (!query || query->empty()) return login_is_over();
+  if (!has_connect_query()) return login_is_over();
   if (state() == ServerState::Login && !set_state(ServerEvent::TestStarted)) return close("illegal state");
-  start_step(Step::ConnectQuery, *query);
+  start_step(Step::ConnectQuery, *pool.database.config->connect_query);
 }
 
 void ServerConnection::login_is_over() {
@@ -342,6 +342,7 @@ bool ServerConnection::take_greeting(Bytes body) {
 
 void ServerConnection::greeting_answered() {
   if (step_failed_) greeting_fault_ = step_error_.to_client;
+  defaults_ = parameters_;  // it may have set some
   if (greeting_fault_.empty() && status_ == 'I') return ask_connect_query();
   log_line(LogLevel::Warning, "%s is not used: %s", log_name().c_str(), greeting_fault_.c_str());
   Error error = fatal(greeting_fault_);

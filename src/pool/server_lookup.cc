@@ -29,9 +29,9 @@ void ServerConnection::look_up_user() {
 
 // The answer to DISCARD ALL or to the connect_query, whose settings went with it, is there.
 void ServerConnection::lookup_step_finished(Step step) {
-  const auto& query = pool.database.config->connect_query;
   if (step == Step::DiscardAll && (step_failed_ || status_ != 'I')) return close("reset query failed");
-  if (step == Step::DiscardAll && query && !query->empty()) return start_step(Step::RepeatConnectQuery, *query);
+  if (step == Step::DiscardAll && has_connect_query())
+    return start_step(Step::RepeatConnectQuery, *pool.database.config->connect_query);
   if (status_ != 'I') return close("connect query left a transaction open");
   look_up_user();
 }

@@ -19,6 +19,25 @@ constexpr std::size_t kMaxParameter = 1 << 20;  // of a ParameterStatus
 constexpr std::size_t kMaxRewrittenError = 65536;
 constexpr std::string_view kQuotedServerName = "\"PGBOUNCER_";  // PreparedStatement::server_name() in an error
 
+// Fields of an error.
+constexpr std::string_view kChangedRowsCode("\0C0A000\0", 8);
+constexpr std::string_view kChangedRowsRoutine("\0RRevalidateCachedQuery\0", 24);
+constexpr std::string_view kUnknownStatementCode("\0C26000\0", 8);
+
+// As the server words it for a statement that it has; drivers look at the routine.
+void write_changed_rows(ByteBuffer& out) {
+  MessageWriter m(out, 'E');
+  for (const char* field :
+       {"SERROR", "VERROR", "C0A000", "Mcached plan must not change result type", "RRevalidateCachedQuery"})
+    m->cstring(field);
+  m->u8(0);
+}
+
+// Whether rows of statements may be others after it. Not CREATE TABLE, which some do all the time.
+bool changes_tables(std::string_view tag) {
+  return tag.starts_with("ALTER ") || tag.starts_with("DROP ") || tag == "CREATE VIEW" || tag == "CREATE FUNCTION";
+}
+
 constexpr std::uint16_t bit_of(Request r) { return static_cast<std::uint16_t>(1u << static_cast<unsigned>(r)); }
 
 // Which requests an answer may belong to, and which it ends; sets of bit_of(). Both empty: not the answer to one
@@ -131,6 +150,8 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
       return false;
     }
   }
+  if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
+    return handle_settings_answer(in, total, used);
   if (rule.needs_care) return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
   if (sink_ != nullptr && in.size() < total &&
       total <= (type == 'D' ? AnswerSink::kWholeRow : AnswerSink::kWholeMessage))
@@ -184,9 +205,12 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
     std::string_view tag = reader.cstring();
     if (tag == "DEALLOCATE ALL" || tag == "DISCARD ALL") {
       forget_statements();
-    } else if (tag == "PREPARE" || tag == "LISTEN") {
-      leaves_state_ = true;
+      // With a connect_query that was not run again, the settings are not those that the session began with.
+      bool is_full = !has_connect_query() || step_ == Step::ResetState || step_ == Step::DiscardAll;
+      if (tag == "DISCARD ALL") settings_were_reset(is_full);
     }
+    if (step_ == Step::None) note_tag(tag);
+    if (changes_tables(tag)) has_changed_tables_ = true;
   }
   stream_out(in, total, replies_.front().for_client, used);
   if (copy_in_) drop_skipped_syncs(false);
@@ -246,6 +270,7 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
     step_failed_ = true;
     if (fields) step_error_ = fatal(std::string(fields->severity) + ": " + std::string(fields->message));
+    if (fields && fields->code.size() == 5) step_error_.state = SqlState(fields->code);
     stream_out(in, total, false, used);
   } else if (total > kMaxRewrittenError || client_ == nullptr) {
     stream_out(in, total, true, used);
@@ -260,9 +285,38 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
   return true;
 }
 
+// The rows of the statement that the front uses are others than they were when it was prepared: the server says so, or
+// we would not prepare it anew for this reason.
+bool ServerConnection::is_about_changed_rows(std::string_view error) {
+  std::uint64_t number = replies_.front().statement;
+  if (number == 0) return false;
+  if (error.find(kChangedRowsCode) != error.npos && error.find(kChangedRowsRoutine) != error.npos) return true;
+  bool is_absent = error.find(kUnknownStatementCode) != error.npos && statements_.find(number) == nullptr;
+  return is_absent && client_->statements().has_retired(number);
+}
+
+// The client has been told, and prepares it anew or goes on with what there is now.
+void ServerConnection::forget_changed_statement(std::uint64_t number) {
+  StatementPtr old = client_->statements().by_number(number);
+  if (!old) old = statements_.find(number);
+  if (!old) return;
+  old->retire();
+  StatementPtr anew = old->sql_rest().empty() ? intern_statement(old->body(), pooler.tracked)
+                                              : intern_sql_statement(old->sql_rest(), pooler.tracked);
+  client_->statements().replace(*old, anew);
+}
+
 // A prepared statement is called in the text what the client calls it.
 void ServerConnection::send_error(Bytes message) {
   std::string_view body = as_text(message.subspan(kHeaderSize));
+  if (is_about_changed_rows(body)) {
+    forget_changed_statement(replies_.front().statement);
+    if (body.find(kUnknownStatementCode) != body.npos) {
+      ByteBuffer out;
+      write_changed_rows(out);
+      return send_own(out);
+    }
+  }
   std::size_t at = body.find(kQuotedServerName);
   std::size_t end = at == std::string_view::npos ? at : body.find('"', at + 1);
   if (end == std::string_view::npos) return send_to_client(message);
@@ -277,8 +331,13 @@ void ServerConnection::send_error(Bytes message) {
     m->text(theirs);
     m->text(body.substr(end));
   }
-  if (sink_ != nullptr) return sink_->on_answer(out.bytes(), true);
-  client_->stream().send_copy(out.bytes());
+  send_own(out);
+}
+
+// A message of our own making, for the client.
+void ServerConnection::send_own(const ByteBuffer& message) {
+  if (sink_ != nullptr) return sink_->on_answer(message.bytes(), true);
+  client_->stream().send_copy(message.bytes());
 }
 
 bool ServerConnection::has_undecided_requests() {
@@ -294,7 +353,13 @@ void ServerConnection::after_error() {
   front_has_answer_ = true;
   if (copy_in_) drop_skipped_syncs(true);
   if (is_undecided() && has_undecided_requests()) return close_with(undecided_copy());
-  if (ends_with_ready(failed)) return;  // ReadyForQuery follows by itself
+  if (ends_with_ready(failed)) {  // ReadyForQuery follows by itself
+    if (auto& noted = replies_.front().undo) {
+      undo(*noted);
+      *noted = {};
+    }
+    return;
+  }
   // Extended protocol: everything up to the next Sync is ignored, simple queries too.
   std::size_t end = 0;
   while (end < replies_.size() && replies_.at(end).request != Request::Sync) ++end;
@@ -329,6 +394,8 @@ bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std:
       if (agreed) agrees_with_ = client_->parameters();
     }
   }
+  // Who the session is was changed by SET ROLE or SET SESSION AUTHORIZATION, though perhaps inside a function.
+  if (!ours && (name == "session_authorization" || name == "is_superuser")) note_residue(residue::kState);
   // The answers to our own SET are not news to the client, other reports are.
   return stream_out(in, total, !ours, used);
 }
@@ -375,6 +442,10 @@ void ServerConnection::send_probe() {
 
 void ServerConnection::after_ready(char status) {
   status_ = status;
+  if (has_changed_tables_ && status == 'I') {
+    has_changed_tables_ = false;
+    begin_statement_epoch();
+  }
   std::int64_t now = worker_->loop.now();
   last_answer = now;
   if (replies_.empty()) {

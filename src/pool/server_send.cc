@@ -19,6 +19,33 @@ void append_parse(ByteBuffer& out, const PreparedStatement& statement) {
   m->append(statement.body());
 }
 
+void append_close(ByteBuffer& out, char kind, std::string_view name) {
+  MessageWriter m(out, 'C');
+  m->u8(static_cast<std::uint8_t>(kind));
+  m->cstring(name);
+}
+
+// SQL PREPARE by messages, so that it has its place among those of a batch.
+void append_sql_prepare(ByteBuffer& out, const PreparedStatement& statement, const char* by) {
+  append_close(out, 'S', by);
+  append_close(out, 'P', by);
+  {
+    MessageWriter m(out, 'P');
+    m->cstring(by);
+    m->cstring("PREPARE \"" + statement.server_name() + "\" " + std::string(statement.sql_rest()));
+    m->u16(0);
+  }
+  {
+    MessageWriter m(out, 'B');
+    m->cstring(by);
+    m->cstring(by);
+    for (int i = 0; i < 3; ++i) m->u16(0);
+  }
+  MessageWriter m(out, 'E');
+  m->cstring(by);
+  m->u32(0);
+}
+
 }  // namespace
 
 Expected* ServerConnection::expect(Request request, bool for_client, std::unique_ptr<StatementUndo> undo) {
@@ -74,18 +101,63 @@ void ServerConnection::pop_reply() {
   front_has_answer_ = false;
 }
 
-void ServerConnection::ensure_prepared(const StatementPtr& statement) {
+void ServerConnection::ensure_prepared(const StatementPtr& statement, bool even_retired) {
   if (skips_until_sync_) return;  // the server would not look at it
   if (statements_.has(*statement)) return statements_.touch(*statement);
+  if (statement->is_retired() && !even_retired)
+    return;  // the server will say that it is not there, and the client what that means
   note_prepared(statement);
   ByteBuffer out;
-  append_parse(out, *statement);
   auto undo = std::make_unique<StatementUndo>();
   undo->statement = statement;
   undo->server_added = true;
-  expect(Request::Parse, false, std::move(undo));
+  if (statement->sql_rest().empty()) {
+    append_parse(out, *statement);
+    expect(Request::Parse, false, std::move(undo));
+  } else {
+    append_sql_prepare(out, *statement, kThrowaway);
+    for (Request r : {Request::Close, Request::Close, Request::Parse, Request::Bind}) expect(r, false);
+    expect(Request::Execute, false, std::move(undo));
+  }
   stream_.send_copy(out.bytes());
   if (client_ != nullptr) counters().server_parse_count.add(1);
+}
+
+void ServerConnection::send_parse(const PreparedStatement& statement) {
+  ByteBuffer out;
+  append_parse(out, statement);
+  stream_.send_copy(out.bytes());
+}
+
+void ServerConnection::ensure_prepared_for_query(const StatementPtr& statement) {
+  if (statements_.has(*statement)) return statements_.touch(*statement);
+  ensure_prepared(statement);
+  send_own_sync();
+}
+
+void ServerConnection::drop_prepared_for_query(const StatementPtr& statement) {
+  if (!statements_.has(*statement)) return;
+  statements_.remove(*statement);
+  auto undo = std::make_unique<StatementUndo>();
+  undo->statement = statement;
+  undo->server_removed = true;
+  expect(Request::Close, false, std::move(undo));
+  ByteBuffer out;
+  append_close(out, 'S', statement->server_name());
+  stream_.send_copy(out.bytes());
+  send_own_sync();
+}
+
+// So that an error of ours does not make the server skip a Query.
+void ServerConnection::send_own_sync() {
+  static constexpr char kSync[] = {'S', 0, 0, 0, 4};
+  expect(Request::Sync, false);
+  stream_.send(as_bytes({kSync, sizeof kSync}));
+}
+
+void ServerConnection::expect_query(std::unique_ptr<StatementUndo> undo) {
+  expect(Request::Query, true, std::move(undo));
+  earlier_changes_ = changes_;  // a simple query is a batch of its own
 }
 
 void ServerConnection::note_prepared(const StatementPtr& statement) {
@@ -95,11 +167,7 @@ void ServerConnection::note_prepared(const StatementPtr& statement) {
     StatementPtr oldest = statements_.oldest();
     statements_.remove(*oldest);
     ByteBuffer out;
-    {
-      MessageWriter m(out, 'C');
-      m->u8('S');
-      m->cstring(oldest->server_name());
-    }
+    append_close(out, 'S', oldest->server_name());
     auto undo = std::make_unique<StatementUndo>();
     undo->statement = oldest;
     undo->server_removed = true;
@@ -112,11 +180,7 @@ void ServerConnection::note_prepared(const StatementPtr& statement) {
 void ServerConnection::prepare_throwaway() {
   if (skips_until_sync_) return;
   ByteBuffer out;
-  {
-    MessageWriter m(out, 'C');  // one whose DEALLOCATE was never executed
-    m->u8('S');
-    m->cstring(kThrowaway);
-  }
+  append_close(out, 'S', kThrowaway);  // one whose DEALLOCATE was never executed
   expect(Request::Close, false);
   {
     MessageWriter m(out, 'P');

@@ -10,7 +10,8 @@ namespace lokadb {
 const char* ServerConnection::reason_to_close(std::int64_t now) const {
   if (is_obsolete()) return "close_needed";
   if (extra_ready_ > 0) return "state of the connection is not known";
-  if (leaves_state_ && pool.settings.mode != PoolMode::Session) return "session state would reach another client";
+  if (residue_ != residue::kNone && pool.settings.mode != PoolMode::Session)
+    return "session state would reach another client";
   std::int64_t lifetime = pool.settings.server_lifetime;
   if (lifetime == 0) return "server lifetime over";
   if (now - born > lifetime) {

@@ -16,7 +16,7 @@ enum class ClientState : std::uint8_t {
   Welcome,     // logged in, but the pool has not learnt the server's parameters yet
   Idle,        // logged in, no server
   Waiting,     // has asked for a server
-  Preparing,   // has a server, whose parameters are being set to the client's
+  Preparing,   // has a server, whose parameters are being set to the client's, or learnt from it
   Active,      // has a server
   Console,     // talks to the admin console
   Leaving,     // gone or going; its server still finishes what was asked
@@ -33,6 +33,7 @@ enum class ClientEvent : std::uint8_t {
   ServerGiven,     // Idle, Waiting -> Active; Login, UserWanted -> UserAsked
   ServerToSet,     // Idle, Waiting -> Preparing
   ServerSet,       // Preparing -> Active
+  ServerToAsk,     // Active -> Preparing: which settings the client has left there
   ServerReleased,  // Active, Leaving -> Idle; UserAsked -> Login
   ClientLeft,      // Active -> Leaving
   Closed,          // any -> Closed
@@ -79,6 +80,7 @@ constexpr std::optional<ClientState> next_state(ClientState from, ClientEvent ev
   if ((from == S::Idle || from == S::Waiting) && event == E::ServerGiven) return S::Active;
   if ((from == S::Idle || from == S::Waiting) && event == E::ServerToSet) return S::Preparing;
   if (from == S::Preparing && event == E::ServerSet) return S::Active;
+  if (from == S::Active && event == E::ServerToAsk) return S::Preparing;
   if ((from == S::Active || from == S::Leaving) && event == E::ServerReleased) return S::Idle;
   if (from == S::Active && event == E::ClientLeft) return S::Leaving;
   return std::nullopt;

@@ -361,7 +361,7 @@ def test_what_clients_left_is_wiped_and_connect_query_run_again(ask, cluster):
     assert client.value("show statement_timeout") == "12s"
     assert is_in(proxy.connect(user="mick"))
     assert client.value("show work_mem") == "77MB"
-    assert client.value("show statement_timeout") == "0"
+    assert client.value("show statement_timeout") == "12s"  # which follows the client
     assert len(cluster.backends("usename = 'postgres'")) == 1
 
 

@@ -142,11 +142,13 @@ def test_reset_query_always_resets_in_transaction_mode_too(start):
     assert client.value("show work_mem") != "77MB"
 
 
-def test_without_it_transaction_mode_does_not_reset(start):
+def test_without_it_transaction_mode_resets_when_something_was_left(start):
     proxy = start(pool_mode="transaction", default_pool_size=1)
     client = proxy.connect()
+    pid = backend_of(client)
     client.query("set work_mem = '77MB'")
-    assert client.value("show work_mem") == "77MB"
+    assert client.value("show work_mem") != "77MB"
+    assert backend_of(client) == pid
 
 
 def test_an_empty_reset_query_is_not_run(start):

@@ -24,12 +24,13 @@ struct ParametersFixture {
     return intern_parameters(std::move(values));
   }
   std::string sql(const ParameterSetPtr& wanted, const ParameterSetPtr& there) const {
-    return set_statements(names, *wanted, *set(), *there);
+    return set_statements(names, *wanted, *there, *there);
   }
   std::string sql_for(std::size_t index, const std::string& value) const {
     return sql(set({{index, value}}), set({{index, "something else"}}));
   }
 };
+constexpr std::size_t kOurs = 11;  // names that PgBouncer would have to be told
 constexpr std::size_t kEncoding = TrackedNames::kClientEncoding, kDate = TrackedNames::kDateStyle,
                       kZone = TrackedNames::kTimeZone, kStrings = TrackedNames::kStandardStrings,
                       kApplication = TrackedNames::kApplicationName;
@@ -37,8 +38,11 @@ constexpr std::size_t kEncoding = TrackedNames::kClientEncoding, kDate = Tracked
 BOOST_FIXTURE_TEST_SUITE(pool_parameters, ParametersFixture)
 
 BOOST_AUTO_TEST_CASE(the_tracked_names) {
-  BOOST_TEST(TrackedNames({}).size() == 5u);
-  BOOST_TEST(names.size() == 7u);
+  BOOST_TEST(TrackedNames({}).size() == 5u + kOurs);
+  BOOST_TEST(names.size() == 7u + kOurs - 2);
+  BOOST_TEST(!names.is_addition(kSearchPath));
+  BOOST_TEST(names.is_addition(names.index("statement_timeout").value()));
+  BOOST_TEST(TrackedNames({}).is_addition(kIntervalStyle));
   BOOST_TEST(names.name(kEncoding) == "client_encoding");
   BOOST_TEST(names.name(kDate) == "DateStyle");
   BOOST_TEST(names.name(kZone) == "TimeZone");
@@ -58,7 +62,7 @@ BOOST_AUTO_TEST_CASE(names_are_found_without_case) {
 
 BOOST_AUTO_TEST_CASE(a_name_is_tracked_once) {
   TrackedNames twice({"timezone", "a", "A", "b"});
-  BOOST_TEST(twice.size() == 7u);
+  BOOST_TEST(twice.size() == 7u + kOurs);
   BOOST_TEST(twice.index("a").value() == 5u);
   BOOST_TEST(twice.index("b").value() == 6u);
 }
@@ -129,9 +133,14 @@ BOOST_AUTO_TEST_CASE(nothing_is_set_that_is_there_already) {
   BOOST_TEST(sql(set(), one) == "");
 }
 
-// A server that does not report a setting, as old ones do, is not asked to change it.
-BOOST_AUTO_TEST_CASE(what_the_server_does_not_report_is_not_set) {
-  BOOST_TEST(sql(set({{kZone, "GMT"}, {kIntervalStyle, "iso_8601"}}), set({{kZone, "CET"}})) == "SET TimeZone='GMT';");
+BOOST_AUTO_TEST_CASE(what_is_not_known_to_be_there_is_set) {
+  BOOST_TEST(sql(set({{kZone, "GMT"}, {kIntervalStyle, "iso_8601"}}), set({{kZone, "CET"}})) ==
+             "SET TimeZone='GMT';SET IntervalStyle='iso_8601';");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_open_is_put_back_if_its_default_is_not_known) {
+  BOOST_TEST(set_statements(names, *set(), *set(), *set({{kSearchPath, "a"}})) == "RESET search_path;");
+  BOOST_TEST(set_statements(names, *set(), *set(), *set()) == "");
 }
 
 BOOST_AUTO_TEST_CASE(differences_are_set_in_the_order_of_the_names) {
@@ -146,7 +155,7 @@ BOOST_AUTO_TEST_CASE(an_open_value_is_wanted_as_in_the_defaults) {
   auto defaults = set({{kZone, "GMT"}, {kApplication, ""}, {kDate, "ISO, MDY"}});
   BOOST_TEST(set_statements(names, *set({{kDate, "SQL"}}), *defaults, *there) ==
              "SET DateStyle='SQL';SET TimeZone='GMT';SET application_name='';");
-  BOOST_TEST(set_statements(names, *set({{kZone, "CET"}}), *set(), *there) == "");
+  BOOST_TEST(set_statements(names, *set({{kZone, "CET"}}), *there, *there) == "");
 }
 
 BOOST_AUTO_TEST_CASE(quotes_are_doubled) {

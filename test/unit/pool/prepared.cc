@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-StatementPtr statement(std::string_view body) { return intern_statement(as_bytes(body)); }
+StatementPtr statement(std::string_view body) { return intern_statement(as_bytes(body), TrackedNames({})); }
 
 // Whatever a test interns must be gone at its end: texts, bytes and entries.
 struct Accounting {
@@ -42,6 +42,34 @@ BOOST_AUTO_TEST_CASE(parameter_types_and_every_byte_count) {
   BOOST_TEST(plain != other_case);
   BOOST_TEST(as_text(typed->body()) == "select $1\0\0\1\0\0\0\x17"sv);
   BOOST_TEST(interned_statement_count() == count + 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_is_another_object_when_its_rows_may_be_others) {
+  auto before = statement("select * from t");
+  begin_statement_epoch();
+  auto after = statement("select * from t");
+  BOOST_TEST(before != after);
+  BOOST_TEST(statement("select * from t") == after);
+  after->retire();
+  auto last = statement("select * from t");
+  BOOST_TEST(last != after);
+  before.reset();
+  after.reset();
+  BOOST_TEST(statement("select * from t") == last);
+}
+
+BOOST_AUTO_TEST_CASE(statements_made_by_sql_are_others) {
+  auto by_parse = statement(" as select 1");
+  auto by_sql = intern_sql_statement(" as select 1", TrackedNames({}));
+  BOOST_TEST(by_parse != by_sql);
+  BOOST_TEST(by_parse->sql_rest() == "");
+  BOOST_TEST(by_sql->sql_rest() == " as select 1");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_statement_leaves_is_kept_with_it) {
+  BOOST_TEST(statement("select 1\0\0\0"sv)->residue() == residue::kNone);
+  BOOST_TEST(statement("set role a\0\0\0"sv)->residue() == residue::kState);
+  BOOST_TEST(intern_sql_statement(" as select pg_advisory_lock(1)", TrackedNames({}))->residue() == residue::kState);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_go_up_and_make_the_name_at_the_server) {

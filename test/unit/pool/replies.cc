@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_new_entry_knows_nothing_of_the_one_before) {
 
 // What an entry holds is let go at once, not when its place is used again.
 BOOST_AUTO_TEST_CASE(statements_are_let_go_with_their_entry) {
-  StatementPtr statement = intern_statement(as_bytes("select 'replies'"));
+  StatementPtr statement = intern_statement(as_bytes("select 'replies'"), TrackedNames({}));
   ReplyQueue queue;
   auto push_statement = [&] {
     auto undo = std::make_unique<StatementUndo>();

@@ -18,7 +18,7 @@ struct Move {
 // The enumerators up to and with Closed, which is the last one of each enum.
 template <class Enum>
 constexpr int kCount = static_cast<int>(Enum::Closed) + 1;
-static_assert(kCount<ClientState> == 12 && kCount<ClientEvent> == 12, "extend the table below");
+static_assert(kCount<ClientState> == 12 && kCount<ClientEvent> == 13, "extend the table below");
 static_assert(kCount<ServerState> == 7 && kCount<ServerEvent> == 9, "extend the table below");
 
 using C = ClientState;
@@ -47,6 +47,7 @@ constexpr Move<C, CE> kClientMoves[] = {
     {C::Waiting, CE::Closed, C::Closed},
     {C::Preparing, CE::ServerSet, C::Active},
     {C::Preparing, CE::Closed, C::Closed},
+    {C::Active, CE::ServerToAsk, C::Preparing},
     {C::Active, CE::ServerReleased, C::Idle},
     {C::Active, CE::ClientLeft, C::Leaving},
     {C::Active, CE::Closed, C::Closed},
