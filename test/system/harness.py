@@ -183,6 +183,7 @@ class Cluster:
 
     def __init__(self, folder, bin=PG_BIN):
         self.folder, self.port, self.admin, self.process = pathlib.Path(folder), free_port(), {}, None
+        self.templates = set()  # databases that tests copy
         self.bin = bin
         self.log_path = self.folder / "postgres.log"
         give_to_service_user(self.folder)

@@ -44,7 +44,7 @@ def test_a_database_without_tables_has_a_catalog(cloud):
     c = catalog(cloud)
     assert c["format"] == 1 and c["tables"] == [] and c["organizations"] == [] and c["types"] == []
     assert c["tenant_type"] == "bigint" and c["nobody"] == "-9223372036854775808" and c["setting"] == "lokadb.tenant"
-    assert c["generation"] == 0 and c["version"] == "schema/0001_core.sql"
+    assert c["generation"] == 0 and c["version"] == "schema/0002_moves.sql"
     assert c["casts"] == [] and c["functions"] == {} and c["operators"] == {}
 
 
