@@ -1,5 +1,6 @@
 // Connections that go from a process to its successor (-R): what is written down of each, and how the successor makes
 // them again. Both ends are builds of this program; the format says which, and another one is refused.
+// Sources: handover.cc (the old process), handover_restore.cc (the new one), handover_state.cc (the format).
 //
 // A client or server is moved in the middle of whatever it is doing, between two reads: with what it has read and not
 // handled yet, and with all that is owed. What cannot be moved (TLS, a login or a check under way, a cancel on its way

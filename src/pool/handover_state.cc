@@ -2,7 +2,22 @@
 
 #include <algorithm>
 
+#include "config/config.h"
+
 namespace lokadb {
+
+std::string origin_of(const DatabaseConfig& c) {
+  std::string hosts;
+  for (const auto& host : c.hosts) hosts += host + ",";
+  return c.dbname + "|" + hosts + "|" + std::to_string(c.port) + "|" + c.user.value_or("") + "|" +
+         c.connect_query.value_or("");
+}
+
+bool has_our_format(Bytes state) {
+  StateWriter out;
+  out.text(kHandoverFormat);
+  return as_text(state).starts_with(out.take());
+}
 
 void StateWriter::parameters(const TrackedNames& names, const ParameterSetPtr& set) {
   const ParameterValues& values = set->values();

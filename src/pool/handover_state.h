@@ -13,6 +13,15 @@
 
 namespace lokadb {
 
+struct DatabaseConfig;
+
+// The text that every state begins with; another layout has another number.
+inline constexpr std::string_view kHandoverFormat = "lokadb handover 1";
+bool has_our_format(Bytes state);
+
+// What a server connection was made from; where the successor's entry says otherwise, it is obsolete.
+std::string origin_of(const DatabaseConfig& config);
+
 class StateWriter {
  public:
   void number(std::uint64_t v) {

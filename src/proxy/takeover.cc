@@ -13,6 +13,7 @@
 #include "net/descriptor_passing.h"
 #include "net/listener.h"
 #include "pool/handover.h"
+#include "pool/handover_state.h"
 #include "proto/message.h"
 
 namespace lokadb {
@@ -144,8 +145,10 @@ void Takeover::wait_for_logins() {
 }
 
 void Takeover::take_items(Answer answer) {
-  if (answer.rows.size() != fds_.size() ||
-      std::any_of(answer.rows.begin(), answer.rows.end(), [](const auto& row) { return row.size() != kColumns; }))
+  auto is_foreign = [](const std::vector<std::string>& row) {
+    return row.size() != kColumns || (row[kTaskColumn] != "pooler" && !has_our_format(unhex(row[kStateColumn])));
+  };
+  if (answer.rows.size() != fds_.size() || std::any_of(answer.rows.begin(), answer.rows.end(), is_foreign))
     log_fatal("takeover: the old process does not hand its connections over to this program; restart it instead");
   for (std::size_t i = 0; i < answer.rows.size(); ++i)
     items_.push_back({answer.rows[i][kTaskColumn], unhex(answer.rows[i][kStateColumn]), fds_[i]});

@@ -123,7 +123,8 @@ def test_more_logins_than_threads_wait_in_line(hba, service):
 def test_clients_that_go_meanwhile_take_their_question_along(hba, service):
     proxy = with_pam(hba, service, max_client_conn=200)
     going = held_up(proxy, 40)
-    eventually(lambda: len((service[1] / "pam.log").read_text().splitlines()) == 8)
+    log = service[1] / "pam.log"
+    eventually(lambda: log.exists() and len(log.read_text().splitlines()) == 8)
     for client in going:
         client.drop()
     proxy.wait_log("closing because: client unexpected eof", count=40)
