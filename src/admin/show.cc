@@ -1,5 +1,8 @@
 #include "admin/show.h"
 
+#include <algorithm>
+#include <map>
+
 #include "admin/show_fds.h"
 #include "base/text.h"
 #include "build_config.h"
@@ -73,6 +76,18 @@ void show_dns_hosts(Pooler& pooler, ResultTable& table) {
   }
 }
 
+// Each worker has a resolver of its own.
+void show_dns_zones(Pooler& pooler, ResultTable& table) {
+  std::map<std::string, DnsResolver::ZoneEntry> all;
+  for (auto& worker : pooler.workers)
+    for (const auto& zone : worker->resolver->zones()) {
+      auto [it, is_new] = all.emplace(zone.name, zone);
+      if (!is_new) it->second.names = std::max(it->second.names, zone.names);
+    }
+  for (const auto& [name, zone] : all)
+    table.add_row().text(name).number(zone.serial).number(static_cast<std::int64_t>(zone.names));
+}
+
 void show_nothing(Pooler&, ResultTable&) {}
 
 void show_peer_pools(Pooler& pooler, ResultTable& table) {
@@ -108,7 +123,7 @@ constexpr ShowSpec kShows[] = {
      "max_client_connections i, current_client_connections i, paused i, disabled i",
      show_databases, false},
     {"dns_hosts", "hostname t, ttl q, addrs t", show_dns_hosts, false},
-    {"dns_zones", "zonename t, serial q, count i", show_nothing, false},
+    {"dns_zones", "zonename t, serial q, count i", show_dns_zones, false},
     {"fds", kFdsColumns, show_nothing, true},  // filled by the console, which knows the listening sockets
     {"lists", "list t, items i", show_lists, false},
     {"mem", "name t, size i, used i, free i, memtotal i", show_mem, false},

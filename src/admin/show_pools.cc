@@ -1,4 +1,6 @@
 // SHOW POOLS, DATABASES, USERS and LISTS.
+#include <set>
+
 #include "admin/show.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -140,6 +142,7 @@ void show_users(Pooler& pooler, ResultTable& table) {
 
 void show_lists(Pooler& pooler, ResultTable& table) {
   std::int64_t pools = 0, users = 0, clients = 0, logins = 0, servers = 0, free_servers = 0, names = 0, lookups = 0;
+  std::set<std::string> zones;
   pooler.for_each_pool([&](Pool&) { ++pools; });
   for (const auto& [name, user] : pooler.users) users += user->is_known ? 1 : 0;
   pooler.for_each_client([&](ClientSession& c) { ++(c.state() <= ClientState::Checking ? logins : clients); });
@@ -147,6 +150,7 @@ void show_lists(Pooler& pooler, ResultTable& table) {
   for (auto& worker : pooler.workers) {
     names += static_cast<std::int64_t>(worker->resolver->name_count());
     lookups += static_cast<std::int64_t>(worker->resolver->lookup_count());
+    for (const auto& zone : worker->resolver->zones()) zones.insert(zone.name);
   }
   auto line = [&table](std::string_view name, std::int64_t n) { table.add_row().text(name).number(n); };
   line("databases", static_cast<std::int64_t>(pooler.databases.size()));
@@ -160,7 +164,7 @@ void show_lists(Pooler& pooler, ResultTable& table) {
   line("free_servers", free_servers);
   line("used_servers", servers);
   line("dns_names", names);
-  line("dns_zones", 0);
+  line("dns_zones", static_cast<std::int64_t>(zones.size()));
   line("dns_queries", lookups);
   line("dns_pending", 0);
 }

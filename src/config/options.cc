@@ -120,8 +120,7 @@ constexpr OptionRow kRows[] = {
     {"dns_nxdomain_ttl", &Options::dns_nxdomain_ttl, "15", kReload,
      "Time for which a failed look-up of a host name is remembered."},
     {"dns_zone_check_period", &Options::dns_zone_check_period, "0", kReload,
-     "How often the serial numbers of zones are compared to notice changes; 0 never. Accepted, but without effect "
-     "yet."},
+     "How often the serial numbers of zones are compared; names in one that has changed are looked up anew. 0 never."},
     {"idle_transaction_timeout", &Options::idle_transaction_timeout, "0", kReload,
      "Close a client that is idle inside a transaction for this long; 0 never does."},
     {"ignore_startup_parameters", &Options::ignore_startup_parameters, "", kReload,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -26,6 +27,15 @@ std::vector<SocketAddress> addresses_of(const ares_addrinfo* found) {
     if (!address.empty() && !contains(out, address)) out.push_back(address);
   }
   return out;
+}
+
+constexpr int kInternetClass = 1, kSoaType = 6;
+
+// What stands behind the first dot; empty: no zone to ask about.
+std::string_view zone_of(std::string_view name) {
+  std::size_t dot = name.find('.');
+  std::string_view zone = dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+  return zone == "." ? std::string_view() : zone;
 }
 
 // c-ares wants this once in a process, before its first channel.
@@ -201,6 +211,52 @@ void DnsResolver::set_ttls(Micros max_ttl, Micros nxdomain_ttl) {
 
 void DnsResolver::on_lost_address(std::function<void(const std::string& name, const SocketAddress&)> callback) {
   lost_ = std::move(callback);
+}
+
+void DnsResolver::check_zones() {
+  std::set<std::string_view> wanted;
+  for (const auto& [text, name] : names_)
+    if (auto zone = zone_of(text); !zone.empty()) wanted.insert(zone);
+  std::erase_if(zones_,
+                [&wanted](const auto& entry) { return !entry.second.is_in_query && !wanted.contains(entry.first); });
+  for (std::string_view zone : wanted) {
+    Zone& entry = zones_[std::string(zone)];
+    if (std::exchange(entry.is_in_query, true)) continue;
+    auto on_answer = [](void* arg, int status, int, unsigned char* answer, int size) {
+      std::unique_ptr<ZoneQuery> query(static_cast<ZoneQuery*>(arg));
+      if (!query->resolver->is_closing_) query->resolver->zone_answered(query->name, status, answer, size);
+    };
+    ares_query(channel_, std::string(zone).c_str(), kInternetClass, kSoaType, on_answer,
+               new ZoneQuery{this, std::string(zone)});
+  }
+  set_timer();
+}
+
+void DnsResolver::zone_answered(const std::string& text, int status, const unsigned char* answer, int size) {
+  Zone& zone = zones_[text];
+  zone.is_in_query = false;
+  ares_soa_reply* soa = nullptr;
+  if (status == ARES_SUCCESS) status = ares_parse_soa_reply(answer, size, &soa);
+  if (status != ARES_SUCCESS) return;  // asked again next time
+  std::uint32_t serial = soa->serial;
+  ares_free_data(soa);
+  std::uint32_t before = std::exchange(zone.serial, serial);
+  if (before == 0 || before == serial) return;
+  log_line(LogLevel::Log, "zone '%s' serial changed: old=%u new=%u", text.c_str(), before, serial);
+  std::vector<Name*> stale;
+  for (auto& [name_text, name] : names_)
+    if (zone_of(name_text) == text && !name.is_in_lookup) stale.push_back(&name);
+  for (Name* name : stale) start_lookup(*name);
+}
+
+std::vector<DnsResolver::ZoneEntry> DnsResolver::zones() const {
+  std::vector<ZoneEntry> out;
+  for (const auto& [text, zone] : zones_) {
+    auto is_in_it = [&zone_text = text](const auto& entry) { return zone_of(entry.first) == zone_text; };
+    auto count = std::count_if(names_.begin(), names_.end(), is_in_it);
+    out.push_back({text, zone.serial, static_cast<std::size_t>(count)});
+  }
+  return out;
 }
 
 std::vector<DnsResolver::Entry> DnsResolver::entries() const {

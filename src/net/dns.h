@@ -100,6 +100,17 @@ class DnsResolver {
   // it no more; before the answers of that lookup are given out.
   void on_lost_address(std::function<void(const std::string& name, const SocketAddress&)> callback);
 
+  // One line of SHOW DNS_ZONES.
+  struct ZoneEntry {
+    std::string name;
+    std::uint32_t serial;  // 0: not known
+    std::size_t names;     // in the cache
+  };
+  // Asks for the serial numbers of the zones that the names in the cache are in (what stands behind their first dot).
+  // Where one has changed since the last time, all names of the zone are looked up anew.
+  void check_zones();
+  std::vector<ZoneEntry> zones() const;  // those asked about, sorted by name
+
   std::vector<Entry> entries() const;  // sorted by name
   std::size_t name_count() const { return names_.size(); }
   std::size_t lookup_count() const { return lookups_; }  // under way
@@ -116,6 +127,14 @@ class DnsResolver {
     bool is_in_lookup = false;
     std::vector<std::shared_ptr<Request>> waiting;
   };
+  struct Zone {
+    std::uint32_t serial = 0;  // 0: not known yet
+    bool is_in_query = false;
+  };
+  struct ZoneQuery {
+    DnsResolver* resolver;
+    std::string name;
+  };
   struct Ready {
     std::shared_ptr<Request> request;
     DnsAnswer answer;
@@ -131,6 +150,7 @@ class DnsResolver {
   Name* find_or_add(const std::string& name);
   void start_lookup(Name& name);
   void finish_lookup(Name& name, int status, const ares_addrinfo* found);
+  void zone_answered(const std::string& name, int status, const unsigned char* answer, int size);
   void replace_addresses(Name& name, std::vector<SocketAddress> fresh);
   void hand_out(Name& name, std::shared_ptr<Request> request);
   void make_ready(std::shared_ptr<Request> request, DnsAnswer answer);
@@ -143,6 +163,7 @@ class DnsResolver {
   DnsSettings settings_;
   std::function<void(const std::string&, const SocketAddress&)> lost_;
   std::map<std::string, Name> names_;
+  std::map<std::string, Zone> zones_;
   List<Name> idle_;  // oldest answer first
   std::size_t lookups_ = 0;
   std::shared_ptr<std::deque<Ready>> ready_;  // shared with deliver(), which may see the resolver go

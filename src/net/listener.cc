@@ -33,6 +33,14 @@ void set_defer_accept(int fd, bool on) {
   setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
 }
 
+// Whether somebody listens there.
+bool is_answered(const SocketAddress& address) {
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  bool is_there = fd >= 0 && connect(fd, address.data(), address.length) == 0;
+  if (fd >= 0) close(fd);
+  return is_there;
+}
+
 int group_id(const std::string& group) {
   if (auto number = parse_c_int(group)) return static_cast<int>(*number);
   const struct group* entry = getgrnam(group.c_str());
@@ -82,6 +90,7 @@ Result<Done> Listener::listen_unix(const std::string& directory, int port) {
     struct stat st;
     if (lstat((path + ".lock").c_str(), &st) == 0)
       return fatal("cannot listen", "unix port " + std::to_string(port) + " is in use");
+    if (is_answered(*address)) return fatal("cannot listen", "unix socket is in use, cannot continue");
     if (lstat(path.c_str(), &st) == 0 && S_ISSOCK(st.st_mode)) unlink(path.c_str());
   }
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -210,7 +210,7 @@ Result<Done> Handover::restore_server(int fd, Bytes state) {
   std::vector<std::byte> address = in.bytes();
   s->address_ =
       socket_address(reinterpret_cast<const sockaddr*>(address.data()), static_cast<socklen_t>(address.size()));
-  if (in.flag() || why == "obsolete") --s->generation_;
+  if (in.flag() || why == "obsolete") s->make_obsolete();
   s->cancel_key_ = in.bytes();
   s->backend_pid_ = static_cast<std::uint32_t>(in.number());
   s->parameters_ = in.parameters();

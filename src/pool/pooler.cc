@@ -246,7 +246,8 @@ bool Pooler::find_short_limits() {
   const Options& o = options();
   if (has_client_idle_timeouts || o.min_pool_size > 0 || o.server_fast_close) return true;
   auto is_short = [](Micros limit) { return limit.count() > 0 && limit.count() < kLongLimit; };
-  for (Micros limit : {o.server_idle_timeout, o.server_lifetime, o.autodb_idle_timeout, o.pool_idle_timeout})
+  for (Micros limit :
+       {o.server_idle_timeout, o.server_lifetime, o.autodb_idle_timeout, o.pool_idle_timeout, o.dns_zone_check_period})
     if (is_short(limit)) return true;
   // Limits of working connections are not worth telling apart: where one is set, somebody wants it kept.
   for (Micros limit : {o.query_timeout, o.idle_transaction_timeout, o.transaction_timeout})

@@ -97,6 +97,7 @@ class ServerConnection final : public StreamOwner,
   const TableMap& table_map() const { return table_map_; }
   // Made under settings that hold no more: to be closed at the next chance.
   bool is_obsolete() const { return generation_ != pool.generation; }
+  void make_obsolete() { generation_ = pool.generation - 1; }  // world stopped
   // Messages from other threads under way to this connection [pool lock]; while there are any, the object lives.
   int in_flight = 0;
   // One of them has arrived: true if the connection is still there, else it has been buried now.
@@ -160,6 +161,7 @@ class ServerConnection final : public StreamOwner,
   bool can_finish_alone() const;
 
   // --- what it is
+  const std::string& host() const { return host_; }  // as the entry has it
   const SocketAddress& address() const { return address_; }
   std::uint32_t backend_pid() const { return backend_pid_; }
   const std::vector<std::byte>& cancel_key() const { return cancel_key_; }  // pid and secret as they came

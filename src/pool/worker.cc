@@ -24,6 +24,16 @@ Worker::Worker(Pooler& p, int i, std::size_t receive_size) : pooler(p), index(i)
   auto made = DnsResolver::create(loop, settings);
   if (!made) log_fatal("cannot set up DNS: %s", made.error().log_text().c_str());
   resolver = std::move(*made);
+  // A server at an address that its name has no more is replaced as it comes free.
+  resolver->on_lost_address([&pooler = p](const std::string& name, const SocketAddress& address) {
+    pooler.run_alone_later([&pooler, name, address] {
+      pooler.for_each_server([&](ServerConnection& s) {
+        SocketAddress there = s.address();
+        there.set_port(0);
+        if (s.host() == name && there == address) s.make_obsolete();
+      });
+    });
+  });
   janitor_ = std::make_unique<Timer>(loop, kTickPeriod, [this] { tick(); });
 }
 
@@ -49,12 +59,21 @@ void Worker::tick() {
   servers.for_each([now](ServerConnection* s) { s->check_timeouts(now); });
   if (!cancels.empty()) CancelJob::tick(*this, now);
   if (!forwards.empty()) PeerForward::tick(*this, now);
+  check_zones(now);
   if (index == 0)
     pooler.tick();
   else if (timed_clients > 0)
     pooler.launch_for_waiters(*this);
   std::int64_t period = has_near_limits() ? kTickPeriod : kIdlePeriod;
   if (period != janitor_->period()) janitor_->set_period(period);
+}
+
+// dns_zone_check_period
+void Worker::check_zones(std::int64_t now) {
+  std::int64_t period = pooler.options().dns_zone_check_period.count();
+  if (period == 0 || now - zones_checked_ < period) return;
+  zones_checked_ = now;
+  resolver->check_zones();
 }
 
 void Worker::tick_soon() {

@@ -48,6 +48,8 @@ class Worker {
 
  private:
   bool has_near_limits();
+  void check_zones(std::int64_t now);
+  std::int64_t zones_checked_ = 0;  // monotonic
   std::unique_ptr<Timer> janitor_;
   std::thread thread_;
 };

@@ -229,6 +229,15 @@ def test_an_address_in_use_is_fatal(start, prepare):
     assert "FATAL failed to listen on any address in listen_addr list: 127.0.0.1" in second.log()
 
 
+def test_a_unix_socket_that_is_in_use_is_fatal(start, prepare):
+    first, second = start(), prepare()
+    second.write(listen_port=first.port, listen_addr="", unix_socket_dir=first.folder)
+    second.launch()
+    assert second.wait_exit() == 1
+    assert "unix socket is in use, cannot continue" in second.log()
+    assert first.connect(host=str(first.folder)).value("select 1") == "1"
+
+
 def test_nothing_to_listen_on_is_fatal(prepare):
     proxy = prepare(listen_addr="", unix_socket_dir="")
     done = run("-q", proxy.ini)

@@ -45,7 +45,8 @@ class NameServer {
 
   std::string resolv_conf, servers;
   std::vector<std::string> addresses;
-  int questions = 0;  // of type A
+  int questions = 0;    // of type A
+  unsigned serial = 0;  // of the zone "test"; 0: nobody knows
   bool is_silent = false;
 
  private:
@@ -57,8 +58,9 @@ class NameServer {
     if (n < 17) return;
     std::size_t end = 12;
     while (packet[end] != 0) end += packet[end] + 1u;
-    bool is_ours = end >= 18 && std::string_view(reinterpret_cast<char*>(packet) + end - 5, 5) == "\4test";
+    bool is_ours = end >= 17 && std::string_view(reinterpret_cast<char*>(packet) + end - 5, 5) == "\4test";
     bool is_a = packet[end + 2] == 1;
+    bool is_soa = packet[end + 2] == 6 && serial != 0;
     end += 5;
     questions += is_a;
     if (is_silent) return;
@@ -73,6 +75,14 @@ class NameServer {
       auto address = *parse_ip(addresses[i], 0);
       std::memcpy(packet + end + 12, &reinterpret_cast<sockaddr_in*>(address.data())->sin_addr, 4);
       end += 16;
+    }
+    if (is_ours && is_soa) {
+      packet[7] = 1;
+      const unsigned char head[] = {0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 1, 0, 22, 0, 0};
+      std::copy(std::begin(head), std::end(head), packet + end);
+      end += sizeof head;
+      for (unsigned number : {serial, 1u, 1u, 1u, 1u})
+        for (int shift = 24; shift >= 0; shift -= 8) packet[end++] = static_cast<unsigned char>(number >> shift);
     }
     sendto(fd_, packet, end, 0, from.data(), from.length);
   }
@@ -339,6 +349,38 @@ BOOST_AUTO_TEST_CASE(an_exception_of_a_callback_stays_inside) {
   auto one = dns->resolve("127.0.0.1", 1, [](const DnsAnswer&) { throw std::runtime_error("meant to be thrown"); });
   auto two = dns->resolve("127.0.0.1", 1, keep);
   wait_for(1);
+}
+
+BOOST_AUTO_TEST_CASE(a_zone_that_has_changed_has_its_names_looked_up_anew) {
+  std::vector<std::string> lost;
+  dns->on_lost_address(
+      [&](const std::string& name, const SocketAddress& a) { lost.push_back(name + " " + ip_text(a)); });
+  auto turn_until = [this](auto&& is_so) {
+    for (auto until = now_us() + 10'000'000; !is_so() && now_us() < until;) turn();
+    BOOST_REQUIRE(is_so());
+  };
+  server.addresses = {"10.0.0.1"};
+  server.serial = 7;
+  auto ticket = dns->resolve("db.test", 5432, keep);
+  wait_for(1);
+  BOOST_TEST(dns->zones().empty());
+  dns->check_zones();
+  turn_until([this] { return !dns->zones().empty() && dns->zones()[0].serial == 7; });
+  BOOST_TEST(dns->zones()[0].name == "test");
+  BOOST_TEST(dns->zones()[0].names == 1u);
+  int questions = server.questions;
+  server.addresses = {"10.0.0.2"};
+  dns->check_zones();  // the same serial
+  for (int i = 0; i < 5; ++i) turn();
+  BOOST_TEST(server.questions == questions);
+  server.serial = 8;
+  dns->check_zones();
+  turn_until([&] { return !lost.empty(); });
+  BOOST_TEST(lost[0] == "db.test 10.0.0.1");
+  server.serial = 0;  // an answer that says nothing changes nothing
+  dns->check_zones();
+  for (int i = 0; i < 5; ++i) turn();
+  BOOST_TEST(dns->zones()[0].serial == 8u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

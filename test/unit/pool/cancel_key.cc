@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_CASE(keys_have_the_marks_of_their_process) {
     CancelKey key = make_cancel_key(id);
     BOOST_TEST(peer_of(key) == id);
     BOOST_TEST(hops_left(key) == kMostHops);
-    BOOST_TEST((key[0] & std::byte{0x80}) == std::byte{0});
+    BOOST_TEST(((key[0] & std::byte{0x80}) == std::byte{0}));
   }
 }
 
