@@ -71,6 +71,7 @@ std::optional<BackendCall> backend_call(std::string_view sql) {
   if (!call.terminates && !token.names("pg_cancel_backend")) return std::nullopt;
   if (!lexer.next().is_symbol('(')) return std::nullopt;
   token = lexer.next();
+  if (token.kind != Token::Kind::Other) return std::nullopt;
   if (token.text != "$1" && !(call.number = to_number(token.text))) return std::nullopt;
   token = lexer.next();
   if (token.is_symbol(':') && lexer.next().is_symbol(':')) {
