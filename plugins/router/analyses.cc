@@ -56,7 +56,7 @@ TextPtr Analyses::get(std::string_view sql, bool has_standard_strings, const Cat
   Shard& shard = shards_[lifted.hash % kShards];
   // $user of the search_path and the spelling of strings are the session's.
   std::string suffix = std::string(1, '\0') + (has_standard_strings ? "1" : "0") + std::string(role);
-  std::string exact = std::string(sql) + suffix, by_template = lifted.key + suffix;
+  std::string exact = std::string(sql) + suffix, by_template = std::string(lifted.key) + suffix;
   if (TextPtr there = find(shard, by_template, catalog, search_path)) return there;
   if (TextPtr there = find(shard, exact, catalog, search_path)) return there;
   TextPtr made = make(sql, has_standard_strings, catalog, search_path, role);

@@ -54,7 +54,8 @@ class FoundKeys final : public route::KeySource {
 class Decision {
  public:
   Decision(Router& router, lokadb_batch* batch, lokadb_verdict* out)
-      : router_(router), batch_(batch), out_(out), state_(*static_cast<BatchState*>(host->slot(batch))) {
+      : router_(router), batch_(batch), out_(out), session_(*static_cast<SessionState*>(host->slot(batch))),
+        state_(session_.batch) {
     info_.struct_size = sizeof info_;
     host->batch_info(batch, &info_);
   }
@@ -156,8 +157,8 @@ class Decision {
   int read_statement(std::uint32_t index, const lokadb_statement& s, const std::string& path) {
     std::string_view text = view(s.text);
     TextPtr known = router_.analyses.get(text, s.is_standard_strings != 0, state_.known.catalog, path, view(info_.role),
-                                         state_.lifted);
-    auto literals = std::make_shared<route::LiteralList>(text, state_.lifted);
+                                         session_.lifted);
+    auto literals = std::make_shared<route::LiteralList>(text, session_.lifted);
     std::vector<catalog::Parameter> parameters;
     for (std::uint32_t n = 0; n < s.parameter_count; ++n) {
       lokadb_parameter p{};
@@ -302,6 +303,7 @@ class Decision {
   Router& router_;
   lokadb_batch* batch_;
   lokadb_verdict* out_;
+  SessionState& session_;
   BatchState& state_;
   lokadb_batch_info info_{};
   std::set<std::string> gates_;

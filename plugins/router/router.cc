@@ -75,11 +75,11 @@ int reload(void* self, const lokadb_section* section) {
 }
 
 void destroy(void* self) { delete static_cast<Router*>(self); }
-void* session_begin(void*, lokadb_string, lokadb_string) { return new BatchState; }
-void session_end(void*, void* slot) { delete static_cast<BatchState*>(slot); }
+void* session_begin(void*, lokadb_string, lokadb_string) { return new SessionState; }
+void session_end(void*, void* slot) { delete static_cast<SessionState*>(slot); }
 
 int inspect(void*, lokadb_batch* batch, lokadb_verdict*) {
-  *static_cast<BatchState*>(host->slot(batch)) = BatchState();
+  static_cast<SessionState*>(host->slot(batch))->batch = BatchState();
   return LOKADB_OK;
 }
 

@@ -61,7 +61,7 @@ struct Piece {
   const route::Analysis& analysis() const { return text->analyses[number]; }
 };
 
-// The session's slot: the batch that is being decided. Between two calls for one batch the host keeps what the views
+// The batch that is being decided. Between two calls for one batch the host keeps what the views
 // here point to.
 struct BatchState {
   Catalogs::Known known;
@@ -76,7 +76,12 @@ struct BatchState {
   };
   std::deque<Wanted> wanted;
   std::string message, hint, organization;  // of the verdict
-  sql::Lifted lifted;
+};
+
+// The session's slot.
+struct SessionState {
+  BatchState batch;
+  sql::Lifted lifted;  // buffers, used again and again
 };
 
 int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict);

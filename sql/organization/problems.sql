@@ -12,9 +12,10 @@ extension AS (
   SELECT x ->> 'name' AS name, x ->> 'nsp' AS nsp, e.oid, e.extnamespace, (SELECT bool_or(v.trusted) FROM pg_catalog.pg_available_extension_versions v
     WHERE v.name = x ->> 'name') AS trusted
   FROM jsonb_array_elements($1::jsonb -> 'extensions') x LEFT JOIN pg_catalog.pg_extension e ON e.extname = x ->> 'name')
-SELECT CASE WHEN label LIKE 'lokadb: organization%' AND label = $3
-    THEN format('its table %s is labelled for an organization of that name (%s), but not by a move of this cloud: is it in use? If not, drop it', t, label)
-  WHEN label LIKE 'lokadb: organization%' THEN format('its table %s is labelled for another organization (%s)', t, label)
+SELECT CASE WHEN label = $3
+    THEN format('its table %s is labelled for this organization (%s), but by no move that the cloud knows of: is it in use? If not, drop it', t, label)
+  WHEN label LIKE 'lokadb: %'
+    THEN format('its table %s is labelled for another organization, or by another cloud (%s): an empty database is needed', t, label)
   ELSE format('it has a table %s already: an empty database is needed', t) END
   FROM planned WHERE there IS NOT NULL AND there NOT IN (SELECT oid FROM left_over)
 UNION ALL
@@ -43,3 +44,14 @@ SELECT CASE WHEN oid IS NULL AND trusted IS NULL THEN format('extension %s, whic
 UNION ALL
 SELECT format('there is no schema %s, and this role may not create it', s) FROM jsonb_array_elements_text($1::jsonb -> 'schemas') s, me
   WHERE to_regnamespace(s) IS NULL AND NOT creates
+UNION ALL
+SELECT * FROM (
+  SELECT format('%s uses the %s %s, which the organization''s database does not have', x ->> 'what', x ->> 'type', x ->> 'called')
+  FROM jsonb_array_elements($1::jsonb -> 'objects') x
+  WHERE NOT EXISTS (SELECT FROM (
+      SELECT 'pg_catalog.pg_proc'::regclass AS classid, oid FROM pg_catalog.pg_proc
+      UNION ALL SELECT 'pg_catalog.pg_operator'::regclass, oid FROM pg_catalog.pg_operator
+      UNION ALL SELECT 'pg_catalog.pg_opclass'::regclass, oid FROM pg_catalog.pg_opclass
+      UNION ALL SELECT 'pg_catalog.pg_collation'::regclass, oid FROM pg_catalog.pg_collation) o, pg_identify_object(o.classid, o.oid, 0) i
+    WHERE o.oid >= 16384 AND i.type = x ->> 'type' AND i.identity = x ->> 'identity')
+  ORDER BY 1) lacking

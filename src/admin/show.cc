@@ -126,6 +126,8 @@ constexpr ShowSpec kShows[] = {
     {"dns_zones", "zonename t, serial q, count i", show_dns_zones, false},
     {"fds", kFdsColumns, show_nothing, true},  // filled by the console, which knows the listening sockets
     {"lists", "list t, items i", show_lists, false},
+    {"lokadb_reasons", "plugin t, reason t, text t", show_reasons, false},
+    {"lokadb_routes", "plugin t, reason t, count q, text t", show_routes, false},
     {"mem", "name t, size i, used i, free i, memtotal i", show_mem, false},
     {"peer_pools", "peer_id i, cl_active_cancel_req i, cl_waiting_cancel_req i, sv_active_cancel i, sv_login i",
      show_peer_pools, false},

@@ -32,6 +32,8 @@ void show_databases(Pooler&, ResultTable&);
 void show_users(Pooler&, ResultTable&);
 void show_lists(Pooler&, ResultTable&);
 void show_plugins(Pooler&, ResultTable&);
+void show_reasons(Pooler&, ResultTable&);
+void show_routes(Pooler&, ResultTable&);
 void show_stats(Pooler&, ResultTable&);
 void show_stats_totals(Pooler&, ResultTable&);
 void show_stats_averages(Pooler&, ResultTable&);

@@ -1,4 +1,4 @@
-// SHOW PLUGINS.
+// SHOW PLUGINS; SHOW LOKADB_ROUTES and LOKADB_REASONS: what plugins decided, and all that they may say.
 #include "admin/show.h"
 #include "plugin/chain.h"
 #include "plugin/plugin.h"
@@ -30,6 +30,20 @@ void show_plugins(Pooler& pooler, ResultTable& table) {
       row.number(static_cast<std::int64_t>(n));
     row.text(reasons_text(f));
   }
+}
+
+void show_routes(Pooler& pooler, ResultTable& table) {
+  if (pooler.plugins == nullptr) return;
+  for (const PluginFigures& f : pooler.plugins->figures())
+    for (const auto& reason : f.reasons)
+      if (reason.count > 0)
+        table.add_row().text(f.name).text(reason.id).number(static_cast<std::int64_t>(reason.count)).text(reason.text);
+}
+
+void show_reasons(Pooler& pooler, ResultTable& table) {
+  if (pooler.plugins == nullptr) return;
+  for (const PluginFigures& f : pooler.plugins->figures())
+    for (const auto& reason : f.reasons) table.add_row().text(f.name).text(reason.id).text(reason.text);
 }
 
 }  // namespace lokadb

@@ -13,6 +13,15 @@ std::string without_newline(std::string text) {
 
 }  // namespace
 
+std::string conninfo_value(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
 Connection::Connection(const std::string& conninfo, const std::string& application_name)
     : connection_(nullptr, PQfinish) {
   const char* names[] = {"dbname", "fallback_application_name", "client_encoding", nullptr};
@@ -21,7 +30,11 @@ Connection::Connection(const std::string& conninfo, const std::string& applicati
   if (PQstatus(connection_.get()) != CONNECTION_OK)
     throw Failure{without_newline(PQerrorMessage(connection_.get())), kRefused, "08001"};
   PQsetNoticeReceiver(connection_.get(), ignore_notice, nullptr);
-  run("SET search_path = ''");  // so that names are written, and read, with their schemas
+  // Whatever the role or the database has set. Without a search_path names are written, and read, with their schemas.
+  run("SET search_path = ''; SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout "
+      "= "
+      "0; SET default_transaction_isolation = 'read committed'; SET standard_conforming_strings = on; SET "
+      "quote_all_identifiers = off");
 }
 
 void Connection::fail(const PGresult* result, const std::string& doing) const {
@@ -95,6 +108,14 @@ std::optional<Connection::Chunk> Connection::next() {
 std::string Connection::quoted(const std::string& identifier) const {
   char* text = PQescapeIdentifier(connection_.get(), identifier.data(), identifier.size());
   std::string result = text != nullptr ? text : "";
+  PQfreemem(text);
+  return result;
+}
+
+std::string Connection::encrypted_password(const std::string& role, const std::string& password) {
+  char* text = PQencryptPasswordConn(connection_.get(), password.c_str(), role.c_str(), "scram-sha-256");
+  if (text == nullptr) throw Failure{without_newline(PQerrorMessage(connection_.get()))};
+  std::string result = text;
   PQfreemem(text);
   return result;
 }

@@ -27,6 +27,9 @@ class Rows {
 
 using Value = std::optional<std::string>;
 
+// A value of a connection string, quoted.
+std::string conninfo_value(const std::string& text);
+
 class Connection {
  public:
   // conninfo: connection string or URI; passwords come from libpq's usual places. Throws Failure.
@@ -57,6 +60,8 @@ class Connection {
   std::string database() const { return PQdb(connection_.get()); }
   std::string quoted(const std::string& identifier) const;
   std::string literal(const std::string& text) const;
+  // What the server keeps of a password (SCRAM), so that the password itself is in no statement and no log.
+  std::string encrypted_password(const std::string& role, const std::string& password);
   // As a value of type text[].
   std::string text_array(const std::vector<std::string>& texts);
 

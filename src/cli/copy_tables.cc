@@ -17,6 +17,11 @@ namespace {
 constexpr char kSameText[] =
     "SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; SET extra_float_digits = 1; "
     "SET bytea_output = 'hex'; SET search_path = ''; SET lc_monetary = 'C'";
+
+std::string within(const Connection& connection, const std::string& snapshot) {
+  return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT " + connection.literal(snapshot);
+}
+
 }  // namespace
 
 Copier::Copier(std::string cloud, std::string target, std::string org, int jobs)
@@ -52,8 +57,7 @@ void Copier::copy_all(const std::vector<Table>& tables, bool home, const std::st
       Connection from(home ? target_ : cloud_, "lokadb move-org"), to(home ? cloud_ : target_, "lokadb move-org");
       from.run(kSameText);
       to.run(kSameText);
-      if (!snapshot.empty())
-        from.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT " + from.literal(snapshot));
+      if (!snapshot.empty()) from.run(within(from, snapshot));
       for (std::size_t i = next++; i < tables.size(); i = next++) {
         const Table& t = tables[i];
         copy_one(from, to, "SELECT " + t.columns + " FROM " + (home ? t.there : t.here) + t.where,
@@ -74,11 +78,13 @@ void Copier::copy_all(const std::vector<Table>& tables, bool home, const std::st
   if (failed) throw *failed;
 }
 
-std::string Copier::verify(Connection& cloud, const std::vector<Table>& tables, bool home) {
+std::string Copier::verify(Connection& cloud, const std::vector<Table>& tables, bool home,
+                           const std::string& snapshot) {
   Connection here(cloud_, "lokadb move-org"), there(target_, "lokadb move-org");
   here.run(kSameText);
   there.run(kSameText);
   cloud.run(kSameText);
+  if (!snapshot.empty()) here.run(within(here, snapshot));
   std::string sums = "{}";
   std::vector<std::string> counted;
   rows_ = 0;
@@ -105,19 +111,19 @@ std::string Copier::verify(Connection& cloud, const std::vector<Table>& tables, 
 
 std::string Copier::to_organization(Connection& cloud, const std::function<void()>& after_copy) {
   std::vector<Table> all = tables(cloud, false);
-  {
-    Connection keeper(cloud_, "lokadb move-org");
-    keeper.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    copy_all(all, false, keeper.value("SELECT pg_export_snapshot()"));
-  }
+  // Compared is what was copied. Whether rows have been written since, past the pause, is for the swap to see.
+  Connection keeper(cloud_, "lokadb move-org");
+  keeper.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  std::string snapshot = keeper.value("SELECT pg_export_snapshot()");
+  copy_all(all, false, snapshot);
   after_copy();
-  return verify(cloud, all, false);
+  return verify(cloud, all, false, snapshot);
 }
 
 std::string Copier::to_cloud(Connection& cloud) {
   std::vector<Table> all = tables(cloud, true);
   copy_all(all, true, "");
-  return verify(cloud, all, true);
+  return verify(cloud, all, true, "");
 }
 
 }  // namespace lokadb::cli

@@ -33,7 +33,7 @@ class Copier {
   std::vector<Table> tables(Connection& cloud, bool home) const;
   void copy_all(const std::vector<Table>& tables, bool home, const std::string& snapshot) const;
   void copy_one(Connection& from, Connection& to, const std::string& query, const std::string& into) const;
-  std::string verify(Connection& cloud, const std::vector<Table>& tables, bool home);
+  std::string verify(Connection& cloud, const std::vector<Table>& tables, bool home, const std::string& snapshot);
   std::string cloud_, target_, org_;
   int jobs_;
   long long rows_ = 0;

@@ -110,6 +110,11 @@ std::string decrypt(const std::string& key, const std::string& bytes, const std:
   return out;
 }
 
+void check_control_plane(Connection& control) {
+  if (control.value("SELECT to_regclass('lokadb.credentials')").empty())
+    throw Failure{"database " + control.database() + " is no control plane: run lokadb init -control-plane first"};
+}
+
 void store_login(Connection& control, const std::string& key, const std::string& org, const std::string& kind,
                  const Login& login) {
   control.query(
@@ -134,6 +139,7 @@ Login stored_login(const Flags& flags, const std::string& org, const std::string
     throw Failure{"-control-plane and -key are needed for the " + kind + " credentials of organization " + org, kUsage};
   std::string key = read_key_file(flags.get("key"));
   Connection control(flags.get("control-plane"), "lokadb");
+  check_control_plane(control);
   return load_login(control, key, org, kind);
 }
 

@@ -25,6 +25,8 @@ std::string decrypt(const std::string& key, const std::string& bytes,
 void store_login(Connection& control, const std::string& key, const std::string& org, const std::string& kind,
                  const Login& login);
 Login load_login(Connection& control, const std::string& key, const std::string& org, const std::string& kind);
+// Refuses a database that is none.
+void check_control_plane(Connection& control);
 // With -control-plane and -key of the command line.
 Login stored_login(const Flags& flags, const std::string& org, const std::string& kind);
 

@@ -104,8 +104,7 @@ int show(Connection& control, bool json) {
 
 int run(const Flags& flags) {
   Connection control(flags.get("control-plane"), "lokadb org-credentials");
-  if (control.value("SELECT to_regclass('lokadb.credentials')").empty())
-    throw Failure{"database " + control.database() + " is no control plane: run lokadb init -control-plane first"};
+  check_control_plane(control);
   if (flags.has("show")) return show(control, flags.has("json"));
   if (!flags.has("key")) throw Failure{"-key is missing", kUsage};
   std::string key = read_key_file(flags.get("key"));

@@ -246,8 +246,13 @@ Question question(Connection& db, const Flags& flags) {
     throw Failure{"database " + db.database() + " has no routing catalog: run lokadb init on it first"};
   auto catalog = Catalog::parse(db.value(std::string(catalog::kCatalogQuery)));
   if (!catalog) throw Failure{catalog.error().log_text()};
-  Question q{db, *catalog, catalog::SearchPath::parse(db.value("SHOW search_path"), db.value("SELECT current_user")),
-             {}, {},       {},
+  Question q{db,
+             *catalog,
+             catalog::SearchPath::parse(db.value("SELECT reset_val FROM pg_settings WHERE name = 'search_path'"),
+                                        db.value("SELECT current_user")),
+             {},
+             {},
+             {},
              {}};
   if (flags.has("org")) q.organization = canonical_org(db, flags.get("org"));
   if (flags.has("profile")) {

@@ -20,8 +20,10 @@ void check_installed(Connection& cloud) {
   if (rows.size() == 0)
     throw Failure{"database " + cloud.database() + " has no schema lokadb: run lokadb init on it first"};
   if (rows.get(0, 2) != "t")
-    throw Failure{rows.get(0, 0) + " may not change tables of LokaDB: run this as " + rows.get(0, 1) +
+    throw Failure{rows.get(0, 0) + " may not administer LokaDB here: run this as " + rows.get(0, 1) +
                   ", who owns schema lokadb, or as a superuser"};
+  if (cloud.value("SELECT to_regclass('lokadb.organizations')").empty())
+    throw Failure{"database " + cloud.database() + " is a control plane: name the cloud database"};
   // The program and the functions it calls fit together or are not used.
   if (cloud.value("SELECT value FROM lokadb.settings WHERE name = 'sql_version'") != sql_version())
     throw Failure{"schema lokadb in database " + cloud.database() +

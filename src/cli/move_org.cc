@@ -26,7 +26,7 @@ constexpr FlagSpec kFlags[] = {
     {"to", "ORGDB",
      "its database: host and port as the proxy and the foreign server dial them; the role may create there"},
     {"back", "", "comes home; -to is then only needed if the way there has changed"},
-    {"undo", "", "takes a move back that was cut off before its end"},
+    {"undo", "", "takes a move there or home back that was cut off before its end"},
     {"control-plane", "CP", "connection string of the control plane, which has the credentials"},
     {"key", "FILE", "its key file"},
     {"proxy-config", "INI", "configuration of the proxy: if it has the direct role, the profile becomes fdw+direct"},
@@ -43,8 +43,7 @@ struct Request {
       : flags(all), jobs(static_cast<int>(all.number("jobs", 4, 1, 64))), timeout(all.seconds("timeout", 60)) {
     if (all.has("to") + all.has("undo") == 0 && !all.has("back"))
       throw Failure{"-to, -back or -undo is missing", kUsage};
-    if (all.has("undo") && (all.has("to") || all.has("back") || all.has("dry-run")))
-      throw Failure{"-undo stands alone: it takes no -to, -back or -dry-run", kUsage};
+    if (all.has("back") && all.has("undo")) throw Failure{"-back and -undo do not go together", kUsage};
     if (all.has("profile") && !all.has("to")) throw Failure{"-profile is for the way there, with -to", kUsage};
     if (all.has("profile")) check_profile(all.get("profile"));
   }
@@ -60,10 +59,8 @@ struct Outcome {
   std::vector<std::string> warnings{};
 };
 
-// Only one move of an organization at a time; the lock goes with the session.
 void lock_move(Connection& cloud, const std::string& org) {
-  if (cloud.value("SELECT pg_try_advisory_lock(hashtextextended('lokadb.move:' || $1, 0))", {org}) != "t")
-    throw Failure{"organization " + org + " is being moved by somebody else"};
+  if (!try_lock_move(cloud, org)) throw Failure{"organization " + org + " is being moved by somebody else"};
 }
 
 // The swap waits shortly for its locks and is tried again: others queue behind it meanwhile.
@@ -156,6 +153,7 @@ Outcome move_out(const Request& request, Connection& cloud, const std::string& o
   cloud.query("SELECT lokadb.move_begin($1, $2, $3)", {org, place.database_id(), place.where()});
   try {
     place.make_tables();
+    place.probe_login();
     Pause held(cloud, org, true, request.timeout);
     Copier copier(flags.get("db"), flags.get("to"), org, request.jobs);
     std::string sums = copier.to_organization(cloud, [&] { place.make_constraints(); });
@@ -163,14 +161,17 @@ Outcome move_out(const Request& request, Connection& cloud, const std::string& o
       cloud.query("SELECT lokadb.make_server($1, $2, $3, $4, $5, $6)",
                   {org, target.host(), target.port(), target.database(), login.user, login.password});
     });
-    retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_out($1, $2, $3::jsonb)", {org, profile, sums}); });
+    retry_swap(cloud, [&] {
+      cloud.query("SELECT lokadb.pin_move($1, $2, false)", {org, place.database_id()});
+      cloud.query("SELECT lokadb.swap_out($1, $2, $3::jsonb)", {org, profile, sums});
+    });
     double paused = held.seconds_held();
     outcome.sentence = "organization " + org + ": " + copier.rows() + " rows moved to " + place.name() + ", profile " +
                        profile + ", paused for " + seconds_text(paused);
     afterwards(outcome, "the report is not complete", [&] { add_copied(outcome.json, cloud, org, copier, paused); });
   } catch (const Failure& failure) {
-    std::string after = undo_move(flags.get("db"), org, &place);
-    throw Failure{failure.text + "; " + after, failure.status, failure.state};
+    throw Failure{failure.text + "; " + undo_move(cloud, flags.get("db"), flags.get("to"), org).text, failure.status,
+                  failure.state};
   }
   add_cost(outcome, profile);
   afterwards(outcome, "the foreign tables could not be analyzed", [&] { analyze_parts(cloud, org); });
@@ -179,39 +180,61 @@ Outcome move_out(const Request& request, Connection& cloud, const std::string& o
 
 Outcome move_back(const Request& request, Connection& cloud, const std::string& org) {
   const Flags& flags = request.flags;
-  Rows where = cloud.query("SELECT connection, server FROM lokadb.organizations WHERE org = $1", {org});
+  Rows where = cloud.query("SELECT connection, server, database_id FROM lokadb.organizations WHERE org = $1", {org});
   if (where.size() == 0 || where.is_null(0, 1)) throw Failure{"organization " + org + " is at home already"};
   std::string to = flags.get("to", where.get(0, 0));
   Connection target(to, "lokadb move-org");
   Target place(cloud, target, org, {}, {});
   place.check_label();
+  place.check_columns();
   Outcome outcome{"", description(org, "return", flags.has("dry-run"), place)};
   if (flags.has("dry-run")) {
     outcome.sentence = "dry run: organization " + org + " can come home from " + place.name();
     return outcome;
   }
   Pause held(cloud, org, true, request.timeout);
-  place.stop_writers();
   try {
     cloud.query("SELECT lokadb.make_staging($1)", {org});
+    place.stop_writers();
     Copier copier(flags.get("db"), to, org, request.jobs);
     std::string sums = copier.to_cloud(cloud);
-    retry_swap(cloud, [&] { cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums}); });
+    retry_swap(cloud, [&] {
+      cloud.query("SELECT lokadb.pin_move($1, $2, true)", {org, where.get(0, 2)});
+      cloud.query("SELECT lokadb.swap_in($1, $2::jsonb)", {org, sums});
+    });
     double paused = held.seconds_held();
     outcome.sentence = "organization " + org + ": " + copier.rows() + " rows came home from " + place.name() +
                        ", paused for " + seconds_text(paused);
     afterwards(outcome, "the report is not complete", [&] { add_copied(outcome.json, cloud, org, copier, paused); });
   } catch (const Failure& failure) {
-    std::string after = undo_return(flags.get("db"), org, place);
-    throw Failure{failure.text + "; " + after, failure.status, failure.state};
+    throw Failure{failure.text + "; " + undo_return(cloud, flags.get("db"), to, org).text, failure.status,
+                  failure.state};
   }
-  afterwards(outcome, "its label there could not be removed", [&] { place.remove_label(); });
+  afterwards(outcome, "its label there could not be changed", [&] { place.remove_label(); });
   return outcome;
 }
 
-Outcome undo(const Request& request, const std::string& org) {
-  std::string said = undo_move(request.flags.get("db"), org, nullptr);
-  return {said, JsonObject().text("org", org).text("action", "undo").text("result", said)};
+// What was cut off is taken back, there or on the way home.
+Outcome take_back(const Request& request, Connection& cloud, const std::string& org) {
+  const Flags& flags = request.flags;
+  bool dry = flags.has("dry-run");
+  Rows now = cloud.query("SELECT server, step, connection FROM lokadb.organizations WHERE org = $1", {org});
+  bool is_away = now.size() > 0 && !now.is_null(0, 0), is_cut_off = now.size() > 0 && !now.is_null(0, 1);
+  std::string to = flags.get("to", now.size() > 0 ? now.get(0, 2) : "");
+  std::string said;
+  if (dry || !is_cut_off) {
+    said = "organization " + org + " is " + (is_away ? "in its own database" : "at home") + " as before, and " +
+           (!is_cut_off ? "no move of it was cut off"
+            : is_away   ? "its return would be taken back"
+                        : "its move would be taken back");
+  } else {
+    Undone done = (is_away ? undo_return : undo_move)(cloud, flags.get("db"), to, org);
+    if (!done.ok) throw Failure{done.text};
+    said = done.text;
+  }
+  JsonObject json;
+  json.text("org", org).text("action", "undo").flag("dry_run", dry).text("result", said);
+  return {(dry ? "dry run: " : "") + said, json};
 }
 
 int run(const Flags& flags) {
@@ -219,7 +242,7 @@ int run(const Flags& flags) {
   Connection cloud(flags.get("db"), "lokadb move-org");
   std::string org = canonical_org(cloud, flags.get("org"));
   lock_move(cloud, org);
-  Outcome outcome = flags.has("undo")   ? undo(request, org)
+  Outcome outcome = flags.has("undo")   ? take_back(request, cloud, org)
                     : flags.has("back") ? move_back(request, cloud, org)
                                         : move_out(request, cloud, org);
   for (const std::string& w : outcome.warnings) std::fprintf(stderr, "lokadb: that is done, but %s\n", w.c_str());
@@ -228,35 +251,6 @@ int run(const Flags& flags) {
 }
 
 }  // namespace
-
-std::string undo_move(const std::string& db, const std::string& org, Target* place) {
-  try {
-    Connection cloud(db, "lokadb move-org");
-    // The swap may have been committed though its answer was lost.
-    if (!cloud.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL", {org}).empty())
-      return "organization " + org + " HAS moved: the swap was committed";
-    in_transaction(cloud, [&] { cloud.query("SELECT lokadb.move_undo($1)", {org}); });
-    if (place != nullptr) place->drop_tables();
-    return "organization " + org + " is at home as before";
-  } catch (const Failure& failure) {
-    return "organization " + org + " is at home as before, but what was begun could not be cleared away (" +
-           failure.text + "): run lokadb move-org -undo when both databases answer";
-  }
-}
-
-std::string undo_return(const std::string& db, const std::string& org, Target& place) {
-  try {
-    Connection cloud(db, "lokadb move-org");
-    if (cloud.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL", {org}).empty())
-      return "organization " + org + " HAS come home: the swap was committed";
-    cloud.query("SELECT lokadb.drop_staging($1)", {org});
-    place.allow_writers();
-    return "organization " + org + " is in its own database as before";
-  } catch (const Failure& failure) {
-    return "organization " + org + " is in its own database as before, but may not be written there (" + failure.text +
-           "): run lokadb move-org -back again when both databases answer";
-  }
-}
 
 void analyze_parts(Connection& cloud, const std::string& org) {
   Rows parts = cloud.query(

@@ -18,12 +18,17 @@ class Target {
   void check();
   // That this is the database which the organization's tables say it is.
   void check_label();
+  // That its tables have the columns that the cloud's have, no less and no more.
+  void check_columns();
   // Tables left by a move that was cut off, or from before the organization came home.
   void clear_leftovers();
   void make_tables();
   void make_constraints();
+  // That the cloud's application roles can use the fdw login.
+  void probe_login();
   void drop_tables();
-  // Takes the right to write away there and waits for every COMMIT under way.
+  // Takes the right to write away there and waits for every COMMIT under way. allow_writers() gives back what was
+  // taken, by this process or by one that was killed.
   void stop_writers();
   void allow_writers();
   void remove_label();
@@ -35,25 +40,38 @@ class Target {
  private:
   std::vector<std::string> problems();
   void add_object_problems(std::vector<std::string>& found);
+  void add_login_problem(std::vector<std::string>& found);
+  void add_problems_of_trial(std::vector<std::string>& found);
+  // Within a transaction of the target.
+  void drop_tables_now();
+  void make_tables_now();
+  void make_roles();
   void make_types();
-  bool is_cloud() const;
   std::vector<std::string> tables() const;  // quoted, in schema public
   std::vector<std::string> roles() const;
-  std::string label() const;
+  std::string label_of(const std::string& database_id) const;
+  std::string left_label() const;
   std::string comment(const std::string& table) const;
   std::vector<std::string> leftover_comments() const;  // of tables that a move may drop and make anew
-  bool is_leftover(const std::string& table) const;
   Connection& cloud_;
   Connection& target_;
   std::string org_;
   std::vector<Login> logins_;
-  std::vector<std::string> writers_;  // quoted; roles that stop_writers() has stopped
-  std::string database_id_;
+  std::string identity_, cloud_identity_;  // which database of which cluster
+  std::string database_id_;                // with the cloud's: another cloud's tables are never taken for ours
 };
 
-// Each says what the state is then; neither throws.
-std::string undo_move(const std::string& db, const std::string& org, Target* place);
-std::string undo_return(const std::string& db, const std::string& org, Target& place);
+// Only one move of an organization at a time; the lock goes with the session.
+bool try_lock_move(Connection& cloud, const std::string& org);
+
+struct Undone {
+  bool ok;
+  std::string text;  // what the state is now
+};
+// session: that of the move, which may be dead; db, to: how to reach the cloud and the organization's database. They do
+// not throw.
+Undone undo_move(Connection& session, const std::string& db, const std::string& to, const std::string& org);
+Undone undo_return(Connection& session, const std::string& db, const std::string& to, const std::string& org);
 void analyze_parts(Connection& cloud, const std::string& org);
 
 }  // namespace lokadb::cli

@@ -24,23 +24,35 @@ Pause::Pause(Connection& db, const std::string& org, bool with_moves, double tim
 
 Pause::~Pause() {
   try {
-    db_.run("SELECT pg_advisory_unlock_all()");
+    let_go();
   } catch (const Failure&) {  // the session has ended, and the locks with it
   }
 }
 
+void Pause::take(const std::string& what) {
+  db_.query("SELECT pg_advisory_lock(lokadb.pause_key($1))", {what});
+  taken_.push_back(what);
+}
+
+// Not pg_advisory_unlock_all(): the session may hold the lock of a move besides, which must last.
+void Pause::let_go() {
+  for (; !taken_.empty(); taken_.pop_back())
+    db_.query("SELECT pg_advisory_unlock(lokadb.pause_key($1))", {taken_.back()});
+}
+
 bool Pause::try_once(bool with_moves) {
+  db_.run("SET lock_timeout = '1s'");
   try {
-    db_.run("SET lock_timeout = '1s'");
-    db_.query("SELECT pg_advisory_lock(lokadb.pause_key($1))", {org_});
-    if (with_moves) db_.query("SELECT pg_advisory_lock(lokadb.pause_key('*'))");
-    db_.run("RESET lock_timeout");
-    return true;
+    take(org_);
+    if (with_moves) take("*");
   } catch (const Failure& failure) {
     if (failure.state != "55P03" && failure.state != "40P01") throw;
-    db_.run("SELECT pg_advisory_unlock_all(); RESET lock_timeout");
+    let_go();
+    db_.run("SET lock_timeout = 0");
     return false;
   }
+  db_.run("SET lock_timeout = 0");
+  return true;
 }
 
 std::string Pause::holders() const {

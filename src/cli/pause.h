@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "cli/connection.h"
 
@@ -22,9 +23,12 @@ class Pause {
 
  private:
   bool try_once(bool with_moves);
+  void take(const std::string& what);
+  void let_go();
   std::string holders() const;
   Connection& db_;
   std::string org_;
+  std::vector<std::string> taken_;
   std::chrono::steady_clock::time_point since_;
 };
 

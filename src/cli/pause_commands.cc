@@ -35,11 +35,11 @@ int run_command(const std::vector<std::string>& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Until the time is over or a signal comes; a lost session, which has ended the pause, is an error.
+// Until the time is over (below 0: never) or a signal comes; a lost session, which has ended the pause, is an error.
 void hold(Connection& db, double seconds) {
   using std::chrono::steady_clock;
   auto end = steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (stop_asked == 0 && (seconds == 0 || steady_clock::now() < end)) {
+  while (stop_asked == 0 && (seconds < 0 || steady_clock::now() < end)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     db.query("SELECT 1");
   }
@@ -54,8 +54,8 @@ constexpr FlagSpec kPauseFlags[] = {
 };
 
 int pause(const Flags& flags) {
-  double seconds = flags.seconds("for", 0), timeout = flags.seconds("timeout", 60);
-  if (flags.has("for") && seconds == 0) throw Failure{"-for needs a duration of more than 0", kUsage};
+  double seconds = flags.seconds("for", -1), timeout = flags.seconds("timeout", 60);
+  if (seconds == 0) throw Failure{"-for needs a duration of more than 0", kUsage};
   Connection db(flags.get("db"), "lokadb pause");
   std::string org = canonical_org(db, flags.get("org"));
   struct sigaction action {};
@@ -139,6 +139,9 @@ int org_profile(const Flags& flags) {
   }
   Pause held(db, org, false, timeout);
   in_transaction(db, [&] {
+    // It may have come home while the pause was waited for.
+    if (db.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NOT NULL FOR UPDATE", {org}).empty())
+      throw Failure{"organization " + org + " has come home meanwhile: nothing was changed"};
     if (login) db.query("SELECT lokadb.make_mapping($1, $2, $3)", {now.get(0, 1), login->user, login->password});
     if (drops && has_mapping) db.run("DROP USER MAPPING FOR PUBLIC SERVER " + db.quoted(now.get(0, 1)));
     db.query("SELECT lokadb.set_profile($1, $2)", {org, profile});

@@ -10,15 +10,7 @@ namespace {
 
 // A connection string with another login; the last value of a word counts.
 std::string with_login(const std::string& conninfo, const Login& login) {
-  auto quoted = [](const std::string& text) {
-    std::string out = "'";
-    for (char c : text) {
-      if (c == '\'' || c == '\\') out += '\\';
-      out += c;
-    }
-    return out + "'";
-  };
-  return conninfo + " user=" + quoted(login.user) + " password=" + quoted(login.password);
+  return conninfo + " user=" + conninfo_value(login.user) + " password=" + conninfo_value(login.password);
 }
 
 Login direct_login(const Flags& flags, const std::string& org) {

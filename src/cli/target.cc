@@ -13,6 +13,17 @@ std::string identity(Connection& db) {
       "= current_database())");
 }
 
+// GRANT and REVOKE of each right to change rows of the tables $1 that somebody but the owner has, columns' rights too:
+// REVOKE on the table takes those as well.
+constexpr char kRightsToWrite[] =
+    "SELECT format('GRANT %s%s ON %s TO %s%s', x.privilege_type, r.col, r.rel, w.who, CASE WHEN x.is_grantable THEN ' "
+    "WITH GRANT OPTION' ELSE '' END), format('REVOKE %s ON %s FROM %s CASCADE', x.privilege_type, r.rel, w.who)"
+    " FROM (SELECT c.oid::regclass AS rel, c.relowner, c.relacl AS acl, '' AS col FROM pg_class c WHERE c.oid = ANY "
+    "($1::regclass[]) UNION ALL SELECT c.oid::regclass, c.relowner, a.attacl, format('(%I)', a.attname) FROM pg_class "
+    "c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.oid = ANY ($1::regclass[])) r, aclexplode(r.acl) x,"
+    " LATERAL (SELECT CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(x.grantee)) END AS who) w"
+    " WHERE x.grantee <> r.relowner AND x.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')";
+
 }  // namespace
 
 Target::Target(Connection& cloud, Connection& target, std::string org, Login fdw, Login direct)
@@ -20,19 +31,25 @@ Target::Target(Connection& cloud, Connection& target, std::string org, Login fdw
       target_(target),
       org_(std::move(org)),
       logins_{std::move(fdw), std::move(direct)},
-      database_id_(identity(target)) {}
+      identity_(identity(target)),
+      cloud_identity_(identity(cloud)),
+      database_id_(identity_ + "-" + cloud.value("SELECT left(md5($1), 8)", {cloud_identity_})) {}
 
-bool Target::is_cloud() const { return identity(cloud_) == database_id_; }
+std::string Target::label_of(const std::string& database_id) const {
+  return "lokadb: organization " + org_ + " database " + database_id;
+}
 
-std::string Target::label() const { return "lokadb: organization " + org_ + " database " + database_id_; }
+std::string Target::left_label() const { return "lokadb: left by organization " + org_ + " database " + database_id_; }
 
 std::vector<std::string> Target::leftover_comments() const {
-  std::vector<std::string> comments{"lokadb: left by organization " + org_};
-  // The label of a move that came to no end, or of a return that could not remove it. Another cloud can have an
-  // organization of that name, and its rows there: only what this one has noted counts.
-  if (!cloud_.value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND database_id = $2", {org_, database_id_})
+  std::vector<std::string> comments{left_label()};
+  // The label of a move that came to no end, or of a return that could not change it. Only what the journal knows of
+  // counts: a copy of this cloud makes the same labels, and the rows are those of the other one.
+  if (!cloud_
+           .value("SELECT 1 FROM lokadb.organizations WHERE org = $1 AND server IS NULL AND $2 = ANY (begun)",
+                  {org_, database_id_})
            .empty())
-    comments.insert(comments.begin(), label());
+    comments.push_back(label_of(database_id_));
   return comments;
 }
 
@@ -40,14 +57,10 @@ std::string Target::comment(const std::string& table) const {
   return target_.value("SELECT obj_description(to_regclass($1), 'pg_class')", {table});
 }
 
-bool Target::is_leftover(const std::string& table) const {
-  std::vector<std::string> comments = leftover_comments();
-  return std::find(comments.begin(), comments.end(), comment(table)) != comments.end();
-}
-
 std::string Target::where() const {
-  return "host=" + target_.host() + " port=" + target_.port() + " dbname=" + target_.database() +
-         " user=" + target_.value("SELECT session_user");
+  return "host=" + conninfo_value(target_.host()) + " port=" + target_.port() +
+         " dbname=" + conninfo_value(target_.database()) +
+         " user=" + conninfo_value(target_.value("SELECT session_user"));
 }
 
 std::string Target::name() const { return target_.database() + " at " + target_.host() + ":" + target_.port(); }
@@ -72,29 +85,46 @@ void Target::clear_leftovers() {
 }
 
 void Target::drop_tables() {
-  std::vector<std::string> all = tables();
-  in_transaction(target_, [&] {
-    target_.run("SET LOCAL client_min_messages = warning");
-    for (auto table = all.rbegin(); table != all.rend(); ++table) {
-      if (is_leftover(*table)) target_.run("DROP TABLE " + *table + " CASCADE");
-    }
-  });
+  in_transaction(target_, [&] { drop_tables_now(); });
+}
+
+void Target::drop_tables_now() {
+  std::vector<std::string> all = tables(), left = leftover_comments();
+  target_.run("SET LOCAL client_min_messages = warning");
+  for (auto table = all.rbegin(); table != all.rend(); ++table)
+    if (std::find(left.begin(), left.end(), comment(*table)) != left.end())
+      target_.run("DROP TABLE " + *table + " CASCADE");
 }
 
 void Target::make_tables() {
-  Rows before = cloud_.query("SELECT * FROM lokadb.org_schemas_and_extensions()");
-  Rows commands = cloud_.query("SELECT * FROM lokadb.org_tables($1, $2)", {org_, label()});
-  in_transaction(target_, [&] {
-    target_.run("SET LOCAL client_min_messages = warning");
-    for (const Login& login : logins_) {
-      if (!target_.value("SELECT 1 FROM pg_roles WHERE rolname = $1", {login.user}).empty()) continue;
-      std::string password = login.password.empty() ? "" : " PASSWORD " + target_.literal(login.password);
+  in_transaction(target_, [&] { make_tables_now(); });
+}
+
+void Target::make_roles() {
+  for (const Login& login : logins_) {
+    if (!target_.value("SELECT 1 FROM pg_roles WHERE rolname = $1", {login.user}).empty()) continue;
+    std::string password;
+    if (!login.password.empty())
+      password = " PASSWORD " + target_.literal(target_.encrypted_password(login.user, login.password));
+    target_.run("SAVEPOINT role");
+    try {
       target_.run("CREATE ROLE " + target_.quoted(login.user) + " LOGIN" + password);
+    } catch (const Failure& failure) {  // another move may be quicker
+      if (failure.state != "42710" && failure.state != "23505") throw;
+      target_.run("ROLLBACK TO role");
     }
-    for (int i = 0; i < before.size(); ++i) target_.run(before.get(i, 0));
-    make_types();
-    for (int i = 0; i < commands.size(); ++i) target_.run(commands.get(i, 0));
-  });
+    target_.run("RELEASE role");
+  }
+}
+
+void Target::make_tables_now() {
+  Rows before = cloud_.query("SELECT * FROM lokadb.org_schemas_and_extensions()");
+  Rows commands = cloud_.query("SELECT * FROM lokadb.org_tables($1, $2)", {org_, label_of(database_id_)});
+  target_.run("SET LOCAL client_min_messages = warning");
+  make_roles();
+  for (int i = 0; i < before.size(); ++i) target_.run(before.get(i, 0));
+  make_types();
+  for (int i = 0; i < commands.size(); ++i) target_.run(commands.get(i, 0));
 }
 
 // Types stay when tables go: those that are there from a move before are the same, or check() had said so.
@@ -110,28 +140,29 @@ void Target::make_constraints() {
 }
 
 void Target::stop_writers() {
+  std::vector<std::string> all = tables();
   std::string list;
-  for (const std::string& table : tables()) list += (list.empty() ? "" : ", ") + table;
-  // Whoever has any right there: after a first try that was cut off, some have lost the right to write already.
-  Rows grantees = target_.query(
-      "SELECT DISTINCT quote_ident(pg_get_userbyid(x.grantee)) FROM pg_class c, aclexplode(c.relacl) x WHERE "
-      "c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND x.grantee <> c.relowner AND x.grantee <> 0");
-  for (int i = 0; i < grantees.size(); ++i) {
-    writers_.push_back(grantees.get(i, 0));
-    target_.run("REVOKE INSERT, UPDATE, DELETE ON " + list + " FROM " + grantees.get(i, 0));
-  }
+  for (const std::string& table : all) list += (list.empty() ? "" : ", ") + table;
+  // The journal has them before they are taken away, beside those that a return took which was cut off.
+  Rows rights = target_.query(kRightsToWrite, {target_.text_array(all)});
+  for (int i = 0; i < rights.size(); ++i)
+    cloud_.query(
+        "UPDATE lokadb.organizations SET taken = array_append(taken, $2) WHERE org = $1 AND NOT $2 = ANY "
+        "(coalesce(taken, '{}'))",
+        {org_, rights.get(i, 0)});
+  for (int i = 0; i < rights.size(); ++i) target_.run(rights.get(i, 1));
   target_.run("BEGIN; SET LOCAL lock_timeout = '60s'; LOCK TABLE " + list + " IN SHARE ROW EXCLUSIVE MODE; COMMIT");
 }
 
 void Target::allow_writers() {
-  for (const std::string& table : tables())
-    for (const std::string& role : writers_)
-      target_.run("GRANT SELECT, INSERT, UPDATE, DELETE ON " + table + " TO " + role);
+  Rows rights = cloud_.query("SELECT unnest(taken) FROM lokadb.organizations WHERE org = $1", {org_});
+  for (int i = 0; i < rights.size(); ++i) target_.run(rights.get(i, 0));
+  cloud_.query("UPDATE lokadb.organizations SET taken = NULL, step = NULL WHERE org = $1", {org_});
 }
 
 void Target::remove_label() {
   for (const std::string& table : tables())
-    target_.run("COMMENT ON TABLE " + table + " IS " + target_.literal("lokadb: left by organization " + org_));
+    target_.run("COMMENT ON TABLE " + table + " IS " + target_.literal(left_label()));
 }
 
 }  // namespace lokadb::cli

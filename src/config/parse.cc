@@ -1,5 +1,7 @@
 #include "config/parse.h"
 
+#include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "config/entries.h"
@@ -10,6 +12,16 @@ namespace lokadb {
 namespace {
 
 enum class Section { None, Pgbouncer, Databases, Users, Peers, Plugin };
+
+// There may be a line for each of many organizations, so not by comparing each with each.
+void keep_last_of_each_key(PluginSection& section) {
+  std::vector<PluginSection::Line> kept;
+  std::unordered_set<std::string> keys;
+  for (auto line = section.lines.rbegin(); line != section.lines.rend(); ++line)
+    if (keys.insert(line->key).second) kept.push_back(std::move(*line));
+  std::reverse(kept.begin(), kept.end());
+  section.lines = std::move(kept);
+}
 
 class ConfigBuilder : public IniHandler {
  public:
@@ -29,7 +41,10 @@ class ConfigBuilder : public IniHandler {
   bool has_plugins() const { return !config_.options.plugins.empty(); }
   // What PgBouncer says of the first section it does not know; empty: there is none.
   const std::string& unknown_section() const { return unknown_section_; }
-  Config take() { return std::move(config_); }
+  Config take() {
+    for (auto& [name, plugin_section] : config_.sections) keep_last_of_each_key(plugin_section);
+    return std::move(config_);
+  }
 
  private:
   bool option(std::string_view key, std::string_view value, Faults& faults);

@@ -66,14 +66,11 @@ SectionView::Line SectionView::line(std::string_view of, std::uint32_t index, st
                                     std::string_view& value) const {
   if (find_more_section(plugin_, of) == nullptr) return Line::NotDeclared;
   const PluginSection* s = section(of);
-  if (s == nullptr) return Line::NoMore;
-  for (const auto& line : s->lines) {
-    if (s->find(line.key) != &line || index-- > 0) continue;
-    name = line.key;
-    value = line.value;
-    return Line::Found;
-  }
-  return Line::NoMore;
+  // The parser has kept the last line of each key alone.
+  if (s == nullptr || index >= s->lines.size()) return Line::NoMore;
+  name = s->lines[index].key;
+  value = s->lines[index].value;
+  return Line::Found;
 }
 
 void check_plugin_sections(const PluginSections& sections, const std::vector<const lokadb_plugin*>& plugins,

@@ -71,8 +71,8 @@ std::optional<BackendCall> backend_call(std::string_view sql) {
   if (!call.terminates && !token.names("pg_cancel_backend")) return std::nullopt;
   if (!lexer.next().is_symbol('(')) return std::nullopt;
   token = lexer.next();
-  if (token.kind != Token::Kind::Other) return std::nullopt;
-  if (token.text != "$1" && !(call.number = to_number(token.text))) return std::nullopt;
+  bool is_parameter = token.kind == Token::Kind::Other && token.text == "$1";
+  if (token.is_name() || (!is_parameter && !(call.number = to_number(token.text)))) return std::nullopt;
   token = lexer.next();
   if (token.is_symbol(':') && lexer.next().is_symbol(':')) {
     token = lexer.next();

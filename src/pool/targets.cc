@@ -1,4 +1,5 @@
 // Databases that plugins send batches to, and connections that are taken beside a session's own.
+#include "base/text.h"
 #include "plugin/batch.h"
 #include "pool/client_session.h"
 #include "pool/pooler.h"
@@ -6,9 +7,21 @@
 
 namespace lokadb {
 
+namespace {
+
+// Connections are shared only where all is the same: the login, and what the greeting sets and asks.
+std::string name_of(const BatchTarget& target) {
+  std::string all = target.host + '\0' + std::to_string(target.port) + '\0' + target.database + '\0' + target.user + '\0' +
+                    target.password + '\0' + target.greeting;
+  return format("lokadb:%s#%llu-%zx", target.name.c_str(), static_cast<unsigned long long>(target.generation),
+                std::hash<std::string>()(all));
+}
+
+}  // namespace
+
 // A change of the target is a new one with another name; what nobody uses any more goes as auto-databases do.
 Pool& Pooler::target_pool(const BatchTarget& target) {
-  std::string name = "lokadb:" + target.name + "#" + std::to_string(target.generation);
+  std::string name = name_of(target);
   std::lock_guard guard(lock);
   auto it = databases.find(name);
   if (it == databases.end()) {

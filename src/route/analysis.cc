@@ -179,7 +179,32 @@ class Analyst {
     out_.has_user_types = rights_->has_user_types();
     set(find_unsafe(*out_.catalog, statement_, rights_->names_user_types()));
     set(rights_->fault());
+    judge_grouping();
     judge_writes();
+  }
+
+  // GROUP BY the key gives all columns of the row; the root has no key for the cloud to know that by.
+  void judge_grouping() {
+    auto is_grouped = [&](const Place& place) {
+      return std::any_of(statement_.group_by.begin(), statement_.group_by.end(), [&](const sql::Column& c) {
+        Names::Found found = names_.find(c);
+        return found.kind == Names::Found::Kind::Column && found.place == place;
+      });
+    };
+    for (const Bound& b : out_.bound) {
+      if (!is_grouped({b.relation, b.relation, names_.table(b.relation)->key})) continue;
+      for (const sql::ColumnUse& use : statement_.columns) {
+        if (!use.is_bare) continue;
+        Names::Found found = names_.find(use.column);
+        bool is_ours = found.kind == Names::Found::Kind::Column
+                           ? found.place.relation == b.relation
+                           : use.column.name == "*" && use.column.relation == b.relation;
+        if (!is_ours || (found.kind == Names::Found::Kind::Column && is_grouped(found.place))) continue;
+        out_.fdw_cannot.group_by_key = true;
+        out_.local_parts.push_back(b.relation);
+        break;
+      }
+    }
   }
 
   // SPEC C1. The tenant column's own foreign key is guarded in another way.
@@ -198,6 +223,7 @@ class Analyst {
   }
 
   void judge_writes() {
+    if (statement_.modifies_in_with) return;  // their details are not the statement's own
     std::size_t targets = 0;
     for (std::size_t i = 0; i < out_.bound.size(); ++i) {
       if (!out_.bound[i].is_target || rule_of(statement_.kind).reason != Reason::None) continue;

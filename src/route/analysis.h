@@ -89,6 +89,8 @@ struct Analysis {
   std::vector<bool> is_used_once;
   // The tenant column is assigned this: direct only if it is the organization's own value (as ORMs write all columns).
   std::vector<sql::Value> assigned_tenants;
+  // The same for the key: direct only if it is one of the values that the condition says the key has.
+  std::vector<sql::Value> assigned_keys, condition_keys;
 };
 
 // Never fails: what is not understood has a cloud_reason. statement is borrowed for the call only.

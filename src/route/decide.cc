@@ -59,6 +59,14 @@ class Decision {
     out_.whose = Whose::One;
     out_.organization = session_.named;
     out_.known = Verdict::Known::Named;
+    find_profile();
+  }
+
+  void find_profile() {
+    const catalog::Organization* o = catalog_.organization(out_.organization);
+    out_.profile = o ? o->profile : Profile::Local;
+    out_.generation = o ? o->generation : 0;
+    if (session_.profile) out_.profile = *session_.profile;
   }
 
   // SPEC T2: a condition or a new row that names an organization, and another one.
@@ -230,10 +238,7 @@ class Decision {
   }
 
   Verdict of_organization() {
-    const catalog::Organization* o = catalog_.organization(out_.organization);
-    out_.profile = o ? o->profile : Profile::Local;
-    out_.generation = o ? o->generation : 0;
-    if (session_.profile) out_.profile = *session_.profile;
+    find_profile();
     switch (out_.profile) {
       case Profile::Local:
         return at_home(Reason::NotMoved);
@@ -265,6 +270,7 @@ class Decision {
       Constant c = constant(analysis_, value, catalog_.tenant_type(), values_, session_.has_utf8);
       if (c.kind != Constant::Kind::Text || c.text != out_.organization) return Reason::ChangesKey;
     }
+    if (changes_key()) return Reason::ChangesKey;
     if (analysis_.access == Access::Write && out_.known == Verdict::Known::Named && lacks_organization())
       return Reason::InsertWithoutOrganization;
     if (session_.not_eligible != Reason::None) return session_.not_eligible;
@@ -272,6 +278,25 @@ class Decision {
     if (analysis_.access == Access::Write && !session_.sends_writes) return Reason::WritesNotYetDirect;
     if (analysis_.access == Access::LockingRead && !session_.sends_locking_reads) return Reason::LocksNotYetDirect;
     return Reason::None;
+  }
+
+  bool changes_key() const {
+    if (analysis_.assigned_keys.empty()) return false;
+    auto read = [&](const sql::Value& value, std::uint16_t table) {
+      return constant(analysis_, value, catalog_.tables()[table].key_type, values_, session_.has_utf8);
+    };
+    auto target =
+        std::find_if(analysis_.bound.begin(), analysis_.bound.end(), [](const Bound& b) { return b.is_target; });
+    return !std::all_of(analysis_.assigned_keys.begin(), analysis_.assigned_keys.end(),
+                        [&](const sql::Value& assigned) {
+                          Constant c = read(assigned, target->table);
+                          return c.kind == Constant::Kind::Text &&
+                                 std::any_of(analysis_.condition_keys.begin(), analysis_.condition_keys.end(),
+                                             [&](const sql::Value& value) {
+                                               Constant known = read(value, target->table);
+                                               return known.kind == Constant::Kind::Text && known.text == c.text;
+                                             });
+                        });
   }
 
   // NULL for the tenant column of a new row: the cloud's trigger would fill it in.

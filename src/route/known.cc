@@ -92,7 +92,7 @@ class Closure {
   }
 
  private:
-  bool holds(sql::RelationSet set) const { return (set >> relation_ & 1) != 0; }
+  bool holds(sql::RelationSet set) const { return (set & names_.covering(relation_)) != 0; }
 
   std::size_t column_node(const Place& place) {
     for (std::size_t i = 0; i < nodes_.size(); ++i)

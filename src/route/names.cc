@@ -27,7 +27,8 @@ Names::Names(const catalog::Catalog& catalog, const sql::Statement& statement, c
     : catalog_(catalog),
       statement_(statement),
       tables_(statement.relations.size()),
-      mentions_(statement.relations.size(), sql::kNone) {
+      mentions_(statement.relations.size(), sql::kNone),
+      covering_(statement.relations.size()) {
   for (std::size_t i = 0; i < statement.relations.size(); ++i) look_at(static_cast<std::uint16_t>(i), path);
   count_mentions();
 }
@@ -92,6 +93,14 @@ void Names::count_mentions() {
       }
       at = shown_by[at];
     }
+    at = i;
+    if (relations.size() > sql::kMaxRelations) continue;  // not understood anyway
+    covering_[i] = sql::RelationSet{1} << i;
+    for (int depth = 0; depth < kMaxDepth && shown_by[at] != sql::kNone && !is_shown_twice[at]; ++depth) {
+      at = shown_by[at];
+      if (!relations[at].is_transparent) break;
+      covering_[i] |= sql::RelationSet{1} << at;
+    }
   }
 }
 
@@ -102,7 +111,8 @@ Names::Found Names::in_relation(std::uint16_t number, const std::string& name, i
     if (!t || r.has_column_aliases) return {Kind::Other, {}, {}};
     std::uint16_t column = t->column(name);
     if (column != catalog::kNoColumn) return {Kind::Column, {number, number, column}, {}};
-    return {is_system_column(name) ? Kind::System : Kind::Nothing, {}, {}};
+    if (is_system_column(name)) return {Kind::System, {}, {}};
+    return {name == r.alias ? Kind::WholeRow : Kind::Nothing, {}, {}};
   }
   return in_outputs(number, name, depth);
 }
@@ -122,7 +132,7 @@ Names::Found Names::in_outputs(std::uint16_t number, const std::string& name, in
     else if (output.from)
       found = output.from->relation == sql::kNone ? find(*output.from)
                                                   : in_relation(output.from->relation, output.from->name, depth + 1);
-    if (output.name == "*" && (found.kind == Kind::Nothing || found.kind == Kind::System)) continue;
+    if (output.name == "*" && found.kind != Kind::Column && found.kind != Kind::Other) continue;
     if (hit.kind != Kind::Nothing) return other;
     hit = found.kind == Kind::Column ? found : other;
   }
@@ -157,7 +167,7 @@ Names::Found Names::find(const sql::Column& column) const {
       // "ambiguous".
       if (!is_known || (found.kind == Kind::Other && !has_output(relation, column.name)))
         may_be_elsewhere = true;
-      else if (found.kind != Kind::Nothing)
+      else if (found.kind != Kind::Nothing && found.kind != Kind::WholeRow)
         hits.push_back(std::move(found));
     }
     if (hits.size() == 1) return hits.front();

@@ -46,6 +46,8 @@ class Names {
 
   // The one relation through which the rows of a table are seen; kNone if there are several.
   std::uint16_t only_mention(std::uint16_t relation) const { return mentions_[relation]; }
+  // The relation and those around it whose conditions hold for its rows as well.
+  sql::RelationSet covering(std::uint16_t relation) const { return covering_[relation]; }
 
  private:
   void look_at(std::uint16_t number, const catalog::SearchPath& path);
@@ -59,6 +61,7 @@ class Names {
   const sql::Statement& statement_;
   std::vector<const catalog::Table*> tables_;
   std::vector<std::uint16_t> mentions_;
+  std::vector<sql::RelationSet> covering_;
   bool has_lokadb_table_ = false, has_cloud_table_ = false, has_active_table_ = false;
   Fault fault_;
 };

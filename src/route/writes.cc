@@ -108,8 +108,10 @@ class WriteJudge {
   Fault judge_rows(const Insertion& in, const std::vector<std::uint16_t>& columns) {
     std::size_t key = position(columns, table_.key);
     std::size_t defaults = 0;
-    for (const auto& row : in.rows) {
+    for (const auto& row : in.rows)
       if (row.size() != columns.size()) return {Reason::NotUnderstood, "VALUES of different lengths"};
+    for (std::size_t i = 0; i < columns.size(); ++i) take_column(in, columns[i], i);
+    for (const auto& row : in.rows) {
       for (std::size_t i = 0; i < row.size(); ++i)
         if (row[i].kind == sql::Value::Kind::Default && columns[i] != table_.key &&
             !(columns[i] == table_.tenant && table_.tenant_added) && table_.columns[columns[i]].has_default)
@@ -117,7 +119,6 @@ class WriteJudge {
       if (key < row.size() && row[key].kind == sql::Value::Kind::Default) ++defaults;
     }
     analysis_.needs_new_keys = key == columns.size() || defaults > 0;
-    for (std::size_t i = 0; i < columns.size(); ++i) take_column(in, columns[i], i);
     // Some rows with a key of their own and some without: which is which would have to be told row by row.
     if (defaults > 0 && defaults != in.rows.size()) return {Reason::CloudDefault, table_.columns[table_.key].name};
     if (analysis_.needs_new_keys && !table_.columns[table_.key].has_default)
@@ -170,8 +171,9 @@ class WriteJudge {
   // INSERT ... SELECT: key and organization are values or columns of tables whose organization is known.
   Fault judge_selected(const Insertion& in, const std::vector<std::uint16_t>& columns) {
     std::size_t key = position(columns, table_.key), tenant = position(columns, table_.tenant);
-    if (in.selected.size() != columns.size() || key == columns.size()) return {Reason::InsertSelect, table_.name};
-    if (tenant == columns.size()) return table_.tenant_added ? Fault{} : Fault{Reason::InsertSelect, table_.name};
+    const Fault fault = key == columns.size() ? Fault{Reason::InsertSelect, table_.name} : Fault{};
+    if (in.selected.size() != columns.size()) return {Reason::InsertSelect, table_.name};
+    if (tenant == columns.size()) return table_.tenant_added ? fault : Fault{Reason::InsertSelect, table_.name};
     const sql::Equality::Side& side = in.selected[tenant];
     if (!side.column) {
       if (!is_plain_value(side.value)) return {Reason::InsertSelect, table_.name};
@@ -180,14 +182,14 @@ class WriteJudge {
       source.values = {side.value};
       name_column(source, table_.tenant, nullptr);
       set_source(std::move(source));
-      return {};
+      return fault;
     }
     Names::Found found = names_.find(*side.column);
     if (found.kind != Names::Found::Kind::Column || found.place.column != names_.table(found.place.relation)->tenant)
       return {Reason::InsertSelect, table_.name};
     for (const Bound& other : analysis_.bound)
       if (other.relation == found.place.relation) bound().sources = other.sources;
-    return {};
+    return fault;
   }
 
   // --- ON CONFLICT
@@ -216,14 +218,12 @@ class WriteJudge {
   Fault judge_conflict(const Insertion& in) {
     if (in.conflict == Insertion::Conflict::None) return {};
     Fault fault;
-    if (!in.conflict_columns.empty() || !in.conflict_constraint.empty()) {
+    if (!in.conflict_columns.empty() || !in.conflict_constraint.empty() || !in.conflict_is_plain) {
       analysis_.fdw_cannot.conflict_target = true;
       analysis_.local_parts.push_back(target_);
       analysis_.conflict_is_key_and_tenant = !is_unique_here(in) && is_key_and_tenant(in);
       if (!in.conflict_is_plain || !(is_unique_here(in) || analysis_.conflict_is_key_and_tenant))
         fault = {Reason::ConflictTarget, table_.name};
-    } else if (!in.conflict_is_plain) {
-      fault = {Reason::ConflictTarget, table_.name};
     }
     if (Fault assigned = assignments(); !fault) fault = assigned;
     return fault;
@@ -231,18 +231,17 @@ class WriteJudge {
 
   // --- changed rows
 
-  // The key again is no change: as an ORM writes all columns, UPDATE t SET id = $1 WHERE id = $1.
-  bool is_key_of_condition(const sql::Value& value) const {
-    return is_plain_value(value) &&
-           std::any_of(statement_.equalities.begin(), statement_.equalities.end(), [&](const sql::Equality& e) {
-             if ((e.holds_for >> target_ & 1) == 0) return false;
-             const auto& [column, other] =
-                 e.left.column ? std::pair(e.left.column, e.right.value) : std::pair(e.right.column, e.left.value);
-             if (!column || (e.left.column && e.right.column) || !is_same_value(other, value)) return false;
-             Names::Found found = names_.find(*column);
-             return found.kind == Names::Found::Kind::Column && found.place.relation == target_ &&
-                    found.place.column == table_.key;
-           });
+  // The key again is no change: as an ORM writes all columns, UPDATE t SET id = 4 WHERE id = 4.
+  void note_condition_keys() {
+    for (const sql::Equality& e : statement_.equalities) {
+      if ((e.holds_for >> target_ & 1) == 0 || e.left.column.has_value() == e.right.column.has_value()) continue;
+      const sql::Equality::Side& column = e.left.column ? e.left : e.right;
+      const sql::Equality::Side& value = e.left.column ? e.right : e.left;
+      Names::Found found = names_.find(*column.column);
+      if (found.kind == Names::Found::Kind::Column && found.place.relation == target_ &&
+          found.place.column == table_.key && is_plain_value(value.value))
+        analysis_.condition_keys.push_back(value.value);
+    }
   }
 
   Fault assignments() {
@@ -253,16 +252,16 @@ class WriteJudge {
       if (a.value.kind == sql::Value::Kind::Default && table_.columns[c].has_default && !fault)
         fault = {Reason::CloudDefault, a.column};
       if (a.is_own_value) continue;
-      if (c == table_.key && !is_key_of_condition(a.value) && !fault) fault = {Reason::ChangesKey, a.column};
-      if (c == table_.tenant) {
+      if (c == table_.key || c == table_.tenant) {
         if (is_plain_value(a.value))
-          analysis_.assigned_tenants.push_back(a.value);
+          (c == table_.key ? analysis_.assigned_keys : analysis_.assigned_tenants).push_back(a.value);
         else if (!fault)
           fault = {Reason::ChangesKey, a.column};
       }
       if (const catalog::Parent* parent = table_.parent(c); parent && parent->is_declared)
         analysis_.declared_parents.push_back(c);
     }
+    if (!analysis_.assigned_keys.empty()) note_condition_keys();
     return fault;
   }
 

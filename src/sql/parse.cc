@@ -46,6 +46,37 @@ std::string with_standard_strings(std::string_view text, const std::vector<Token
   return plain;
 }
 
+// libpg_query's fingerprint does see the literals of statements that are no queries; here all of a template have one.
+std::string with_same_literals(std::string_view text, const Lifted& lifted) {
+  if (lifted.is_exact) return std::string(text);
+  std::string same;
+  std::size_t done = 0;
+  for (const Token& token : lifted.literals) {
+    same.append(text.substr(done, token.start - done));
+    done = token.end;
+    switch (token.kind) {
+      case TokenKind::Integer:
+        same += "1";
+        break;
+      case TokenKind::Number:
+        same += "1.5";
+        break;
+      case TokenKind::Bits:
+        same += "B'1'";
+        break;
+      case TokenKind::HexBits:
+        same += "X'1'";
+        break;
+      case TokenKind::UnicodeString:
+        same += "U&'x'";
+        break;
+      default:
+        same += "'x'";
+    }
+  }
+  return same.append(text.substr(done));
+}
+
 // Counted in the text, so that none is missed wherever it stands.
 void count_parameters(std::string_view text, bool has_standard_strings, Statement& statement) {
   text = text.substr(static_cast<std::size_t>(statement.location));
@@ -113,8 +144,7 @@ std::uint64_t fingerprint_of(std::string_view text, bool has_standard_strings) {
   Lifted lifted;
   lift(text, has_standard_strings, lifted);
   if (lifted.is_error || lifted.depth_bound > kMaxTreeDepth || (!has_standard_strings && lifted.is_exact)) return 0;
-  std::string plain = has_standard_strings ? std::string(text) : with_standard_strings(text, lifted.literals);
-  PgQueryFingerprintResult result = pg_query_fingerprint(plain.c_str());
+  PgQueryFingerprintResult result = pg_query_fingerprint(with_same_literals(text, lifted).c_str());
   std::uint64_t fingerprint = result.error ? 0 : result.fingerprint;
   pg_query_free_fingerprint_result(result);
   return fingerprint;

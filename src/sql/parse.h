@@ -12,9 +12,9 @@ namespace lokadb::sql {
 // is not understood.
 Parsed parse_sql(std::string_view text, bool has_standard_strings = true);
 
-// PostgreSQL's own idea of "the same statement": libpg_query's fingerprint, 64 bits that leave out constants,
-// parameters, the lengths of lists of these, aliases, and the names of savepoints, cursors and prepared statements.
-// 0: the text cannot be parsed.
+// "The same statement" (SPEC's fingerprint): libpg_query's 64 bits over the text with all literals made the same. It
+// leaves out constants, parameters, the lengths of lists of these, aliases, comments, letter case, and the names of
+// savepoints, cursors and prepared statements. Texts of one template have one fingerprint. 0: it cannot be parsed.
 std::uint64_t fingerprint_of(std::string_view text, bool has_standard_strings = true);
 
 // One fact a line, for tests and for people.

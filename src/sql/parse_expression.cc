@@ -147,6 +147,17 @@ void StatementReader::read_operator(const PgQuery__AExpr* expr) {
   }
 }
 
+namespace {
+
+// d.* where it is one value.
+bool is_row(const Node* node) {
+  if (!is_node(node, PG_QUERY__NODE__NODE_COLUMN_REF)) return false;
+  Nodes fields = LOKADB_NODES(node->column_ref, fields);
+  return !fields.empty() && is_node(fields.back(), PG_QUERY__NODE__NODE_A_STAR);
+}
+
+}  // namespace
+
 void StatementReader::read_call(const PgQuery__FuncCall* call) {
   if (level_ && level_->is_behind_where) level_->has_calls_behind_where = true;
   Nodes name = LOKADB_NODES(call, funcname);
@@ -154,15 +165,20 @@ void StatementReader::read_call(const PgQuery__FuncCall* call) {
   if (!name.empty()) function.name = string_of(name.back());
   if (name.size() == 2) function.schema = string_of(name.front());
   if (name.size() > 2) not_understood("function of a named database");
-  for (const Node* argument : LOKADB_NODES(call, args)) function.arguments.push_back(value_of(argument));
+  for (const Node* argument : LOKADB_NODES(call, args)) {
+    function.arguments.push_back(value_of(argument));
+    if (is_row(argument)) not_understood("a row as an argument");
+  }
   function.is_aggregate_syntax =
       call->agg_star || call->agg_distinct || call->agg_within_group || call->agg_filter || call->n_agg_order > 0;
   function.has_over = call->over != nullptr;
   if (function.is_aggregate_syntax && !function.has_over) out_.has_aggregates = true;
   out_.functions.push_back(std::move(function));
+  ++calls_;
   expressions(LOKADB_NODES(call, args));
   read_order(LOKADB_NODES(call, agg_order), {});
   expression(call->agg_filter);
+  --calls_;
   if (call->over) read_window(call->over);
 }
 

@@ -115,11 +115,13 @@ void StatementReader::read_using(const PgQuery__JoinExpr* join, const Part& left
     rights.column = column_in(right_scope);
     use_column(*lefts.column, ColumnUse::How::Read);
     use_column(*rights.column, ColumnUse::How::Read);
-    Merged merged{scope_owners_[level_->scope], name, *lefts.column};
+    Merged merged{scope_owners_[level_->scope], name, *lefts.column, left.members | right.members};
     if (join->jointype == PG_QUERY__JOIN_TYPE__JOIN_RIGHT) merged.column = *rights.column;
     if (join->jointype == PG_QUERY__JOIN_TYPE__JOIN_FULL) merged.column = {kNone, kNone, name};
     add_equality(std::move(lefts), std::move(rights), conditions);
-    std::erase_if(merged_, [&merged](const Merged& m) { return m.scope == merged.scope && m.name == merged.name; });
+    std::erase_if(merged_, [&merged](const Merged& m) {
+      return m.scope == merged.scope && m.name == merged.name && (m.members & merged.members);
+    });
     merged_.push_back(std::move(merged));
   }
 }

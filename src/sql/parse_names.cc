@@ -139,8 +139,11 @@ Column StatementReader::resolve(std::uint16_t scope, std::string_view name) cons
   const std::uint16_t innermost = scope;
   for (; scope != kNone; scope = out_.scopes[scope].parent) {
     const Scope& here = out_.scopes[scope];
+    RelationSet visible = 0;
+    for (std::uint16_t index : here.relations) visible |= bit(index);
     for (const Merged& merged : merged_)
-      if (merged.scope == scope_owners_[scope] && merged.name == name) return merged.column;
+      if (merged.scope == scope_owners_[scope] && merged.name == name && (merged.members & visible))
+        return merged.column;
     std::uint16_t having = kNone, possible = kNone;
     std::size_t having_count = 0, possible_count = 0;
     for (std::uint16_t index : here.relations) {
@@ -176,14 +179,16 @@ std::optional<Column> StatementReader::column_of(const Node* node) const {
 }
 
 void StatementReader::use_column(Column column, ColumnUse::How how, bool may_be_output) {
+  bool is_bare = level_ && level_->is_behind_where && calls_ == 0;
   for (ColumnUse& use : out_.columns) {
     if (use.how == how && use.column.relation == column.relation && use.column.scope == column.scope &&
         use.column.name == column.name) {
       use.may_be_output = use.may_be_output && may_be_output;
+      use.is_bare |= is_bare;
       return;
     }
   }
-  out_.columns.push_back({std::move(column), how, may_be_output});
+  out_.columns.push_back({std::move(column), how, may_be_output, is_bare});
 }
 
 void StatementReader::read_column_ref(const PgQuery__ColumnRef* ref) {

@@ -116,6 +116,7 @@ StatementReader::Outputs StatementReader::read_plain_select(const PgQuery__Selec
   Level* outer = std::exchange(level_, &level);
   read_from_list(LOKADB_NODES(select, from_clause));
   read_where(select->where_clause);
+  RelationSet nested_in_where = level.nested;
   level.is_behind_where = true;
   auto how = std::exchange(how_, ColumnUse::How::Read);
   Outputs outputs = read_targets(LOKADB_NODES(select, target_list), how_, place == Place::Outermost);
@@ -151,10 +152,15 @@ StatementReader::Outputs StatementReader::read_plain_select(const PgQuery__Selec
     subquery->row_implies_conditions = !is_grouped && !level.has_calls_behind_where && !level.has_window;
     subquery->conditions = level.conditions;
   }
+  // Without GROUP BY an aggregate gives a row even if none passed WHERE: what stands beside it is computed all the
+  // same.
+  bool gives_row_without_rows = select->n_group_clause == 0 && (level.has_calls_behind_where || select->having_clause);
+  RelationSet nested = level.nested;
+  if (gives_row_without_rows) level.nested = nested_in_where;
   end_level(level);
   how_ = how;
   level_ = outer;
-  if (outer && place == Place::Expression) outer->nested |= level.members | level.nested;
+  if (outer && place == Place::Expression) outer->nested |= level.members | nested;
   return outputs;
 }
 

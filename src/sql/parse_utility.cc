@@ -332,9 +332,33 @@ void StatementReader::read_ddl(const Node* node) {
     std::string_view schema = object->schemaname;
     out_.makes_temporary = persistence == "t" || schema.starts_with("pg_temp");
   }
-  const auto* field = protobuf_c_message_descriptor_get_field(&pg_query__node__descriptor, node->node_case);
-  if (!field) return not_understood("DDL");
+  if (is_node(node, PG_QUERY__NODE__NODE_DROP_STMT)) read_drop(node->drop_stmt);
   collect_relations(&node->base);
+}
+
+// Objects stand there as lists of strings.
+void StatementReader::read_drop(const PgQuery__DropStmt* drop) {
+  switch (drop->remove_type) {
+    case PG_QUERY__OBJECT_TYPE__OBJECT_TABLE:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_VIEW:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_MATVIEW:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_FOREIGN_TABLE:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_SEQUENCE:
+    case PG_QUERY__OBJECT_TYPE__OBJECT_INDEX:
+      break;
+    default:
+      return;
+  }
+  for (const Node* object : LOKADB_NODES(drop, objects)) {
+    if (!is_node(object, PG_QUERY__NODE__NODE_LIST) || object->list->n_items == 0) continue;
+    Nodes names = LOKADB_NODES(object->list, items);
+    Relation relation;
+    relation.name = relation.alias = string_of(names.back());
+    if (names.size() > 1) relation.schema = string_of(names[names.size() - 2]);
+    if (names.size() > 2) relation.catalog = string_of(names.front());
+    relation.use = Use::Other;
+    add_relation(std::move(relation), kNone);
+  }
 }
 
 // Every relation that a statement names anywhere, by the tree's own description of itself.

@@ -64,6 +64,11 @@ Value StatementReader::value_of(const Node* node) const {
       value.index = static_cast<std::uint16_t>(node->param_ref->number);
       return value;
     }
+    case PG_QUERY__NODE__NODE_COLLATE_CLAUSE: {
+      // By this one equal means equal bytes, so the value is itself.
+      bool is_c = joined_name(LOKADB_NODES(node->collate_clause, collname)) == "C";
+      return is_c ? value_of(node->collate_clause->arg) : Value();
+    }
     case PG_QUERY__NODE__NODE_TYPE_CAST: {
       const PgQuery__TypeName* type = node->type_cast->type_name;
       Value value = value_of(node->type_cast->arg);

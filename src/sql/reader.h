@@ -77,6 +77,7 @@ class StatementReader {
     std::uint16_t scope;
     std::string name;
     Column column;
+    RelationSet members;  // of the join
   };
 
   void not_understood(std::string what);
@@ -171,6 +172,7 @@ class StatementReader {
   void read_explain(const PgQuery__ExplainStmt* explain);
   void read_relations(Nodes list, Use use);
   void read_ddl(const Node* node);
+  void read_drop(const PgQuery__DropStmt* drop);
   void read_inner(const Node* node);
   void collect_relations(const ProtobufCMessage* message);
 
@@ -180,6 +182,7 @@ class StatementReader {
   Level* level_ = nullptr;
   ColumnUse::How how_ = ColumnUse::How::Read;  // what a column that is met now is used for
   bool is_in_conflict_ = false;                // excluded.c means the row proposed
+  int calls_ = 0;                              // function calls around
   int depth_ = 0;                              // of expressions
   std::vector<CommonTable> common_tables_;     // visible now, innermost last
   std::vector<Merged> merged_;

@@ -108,7 +108,8 @@ struct Relation {
   };
   std::vector<Output> outputs;
   bool outputs_are_known = false;
-  // A condition on an output holds for the rows inside as well: no LIMIT, aggregate, window, DISTINCT, set operation.
+  // A condition on an output that has a `from` holds for the rows inside as well: no LIMIT, GROUP BY, window, DISTINCT,
+  // set operation, row lock; and a common table expression has no other mention.
   bool is_transparent = false;
   // FOR UPDATE and kin name it (or name nothing and so all).
   bool is_row_locked = false;
@@ -139,6 +140,9 @@ struct ColumnUse {
   enum class How : std::uint8_t { Read, Inserted, Updated, Returned } how = How::Read;
   // GROUP BY name, where an output column has that name too: it is a column only if the relation has it.
   bool may_be_output = false;
+  // It stands behind WHERE (targets, HAVING, ORDER BY) and in no function's arguments: with GROUP BY it must be
+  // grouped.
+  bool is_bare = false;
 };
 
 struct FunctionCall {

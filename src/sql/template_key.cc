@@ -89,43 +89,49 @@ std::uint64_t hash_bytes(std::string_view bytes) {
 }
 
 void lift(std::string_view text, bool has_standard_strings, Lifted& lifted) {
-  lifted.key.clear();
   lifted.literals.clear();
   lifted.comments.clear();
   lifted.is_exact = lifted.is_error = false;
-  // A mark takes two bytes, more than the literal 1.
-  lifted.key.resize(2 * text.size() + 2);
-  char* to = lifted.key.data();
+  // A mark takes two bytes, the literal 1 only one.
+  if (lifted.buffer.size() < 2 * text.size() + 2) lifted.buffer.resize(2 * text.size() + 2);
+  char* to = lifted.buffer.data();
   std::size_t copied = 0;
+  auto copy_up_to = [&to, &copied, text](std::size_t end) {
+    std::memcpy(to, text.data() + copied, end - copied);
+    to += end - copied;
+  };
   DepthBound depth;
   Lexer lexer(text, has_standard_strings);
   Token token = lexer.next();
   for (; token.kind > TokenKind::Error; token = lexer.next()) {
     bool is_comment = token.kind == TokenKind::Comment;
-    if (!is_comment) depth.count(token.end - token.start == 1 ? text[token.start] : 'x');
+    std::size_t length = token.end - token.start;
+    if (!is_comment) depth.count(length == 1 ? text[token.start] : 'x');
     if (!is_comment && !is_literal(token.kind)) {
-      if (token.kind == TokenKind::Word && token.end - token.start == 7 &&
-          iequals(text.substr(token.start, 7), "uescape"))
+      if (token.kind == TokenKind::Word && length == 7 && iequals(text.substr(token.start, 7), "uescape"))
         lifted.is_exact = true;
       continue;
     }
     (is_comment ? lifted.comments : lifted.literals).push_back(token);
-    std::memcpy(to, text.data() + copied, token.start - copied);
-    to += token.start - copied;
+    copy_up_to(token.start);
     *to++ = '\0';
     *to++ = mark_of(token.kind);
     copied = token.end;
   }
+  copy_up_to(text.size());
   lifted.depth_bound = depth.most();
   lifted.is_error = token.kind == TokenKind::Error;
-  std::memcpy(to, text.data() + copied, text.size() - copied);
-  to += text.size() - copied;
-  lifted.key.resize(static_cast<std::size_t>(to - lifted.key.data()));
-  if (lifted.is_error) lifted.key.clear();
-  if (lifted.is_exact && !lifted.is_error) {
-    lifted.key.assign(has_standard_strings ? "\0e" : "\0E", 2);  // no template begins with either
-    lifted.key.append(text);
-  }
+  if (lifted.is_error || lifted.is_exact) return make_exact_key(text, has_standard_strings, lifted);
+  lifted.key = {lifted.buffer.data(), static_cast<std::size_t>(to - lifted.buffer.data())};
+  lifted.hash = hash_bytes(lifted.key);
+}
+
+void make_exact_key(std::string_view text, bool has_standard_strings, Lifted& lifted) {
+  if (lifted.buffer.size() < text.size() + 2) lifted.buffer.resize(text.size() + 2);
+  lifted.buffer[0] = '\0';
+  lifted.buffer[1] = has_standard_strings ? 'e' : 'E';
+  std::memcpy(lifted.buffer.data() + 2, text.data(), text.size());
+  lifted.key = {lifted.buffer.data(), text.size() + 2};
   lifted.hash = hash_bytes(lifted.key);
 }
 

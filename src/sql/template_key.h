@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,16 +12,25 @@ namespace lokadb::sql {
 
 // What lift() finds. Reuse one object: its buffers are then big enough and nothing is allocated.
 struct Lifted {
-  std::string key;
+  Lifted() = default;
+  Lifted(const Lifted&) = delete;
+  Lifted& operator=(const Lifted&) = delete;
+
+  std::string_view key;         // in `buffer`
   std::uint64_t hash = 0;       // of the key
   std::vector<Token> literals;  // numbered as Value::index
   std::vector<Token> comments;
   // The meaning may hang on what a literal says (UESCAPE): the key is the text itself.
   bool is_exact = false;
-  bool is_error = false;  // the scanner refuses the text; there is no key then
+  bool is_error = false;  // the scanner refuses the text; the same key then
   // No parse tree of the text is deeper.
   std::uint32_t depth_bound = 0;
+
+  std::vector<char> buffer;  // never shrinks
 };
+
+// Fills the key and its hash with the text as it is; no template has such a key.
+void make_exact_key(std::string_view text, bool has_standard_strings, Lifted& lifted);
 
 void lift(std::string_view text, bool has_standard_strings, Lifted& lifted);
 

@@ -127,14 +127,14 @@ def org(cluster_of_session):
     c = cluster_of_session
     c.sql("drop database if exists org1")
     c.sql("create database org1")
-    c.sql("create role customers login")
+    c.sql("do $$begin create role customers login; exception when duplicate_object then null; end$$")
     for database, name in (("app", "cloud"), ("org1", "org1")):
         c.sql("drop table if exists place", database)
         c.sql("create table place as select '%s'::text as name" % name, database)
         c.sql("grant select on place to public", database)
     c.admin.pop("org1").drop()
     yield c
-    c.sql("drop table place")
+    c.sql("drop table if exists place")
 
 
 @pytest.fixture

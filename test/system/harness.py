@@ -7,6 +7,7 @@ import functools
 import os
 import pathlib
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -108,9 +109,15 @@ def lokadb(*arguments, stdin=None, timeout=60, check=False, env=None, statuses=(
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that nobody has now, below those that the kernel gives to outgoing connections."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def answers_tcp(port):
@@ -183,6 +190,7 @@ class Cluster:
 
     def __init__(self, folder, bin=PG_BIN):
         self.folder, self.port, self.admin, self.process = pathlib.Path(folder), free_port(), {}, None
+        self.templates = set()  # databases that tests copy
         self.bin = bin
         self.log_path = self.folder / "postgres.log"
         give_to_service_user(self.folder)

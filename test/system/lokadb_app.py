@@ -74,6 +74,24 @@ def lokadb(*arguments, status=0, timeout=90, answer=None):
     return done.stdout + done.stderr
 
 
+def make_templates(cluster, rows):
+    """A cloud and a control plane, made once for each cluster: a copy of a database keeps all that LokaDB has noted."""
+    cloud, control = "app_template_%d" % rows, "app_template_%d_cp" % rows
+    if cloud in cluster.templates:
+        return cloud, control
+    cluster.sql(ROLES, "postgres")
+    for name in (cloud, control):
+        cluster.sql("create database %s" % name, "postgres")
+    cluster.sql(SCHEMA.replace("{rows}", str(rows)), cloud)
+    cluster.admin.pop(cloud).drop()  # a database is copied while nobody uses it
+    dsn = "host=127.0.0.1 port=%d user=postgres dbname=" % cluster.port
+    lokadb("init", "-db", dsn + cloud, "-control-plane", dsn + control)
+    for table in TABLES:
+        lokadb("add-table", "-db", dsn + cloud, "-table", table)
+    cluster.templates.add(cloud)
+    return cloud, control
+
+
 class App:
     """A cloud database with the application in it, under LokaDB, and empty databases for organizations."""
 
@@ -81,15 +99,10 @@ class App:
         self.cluster, self.name, self.far = cluster, name, far or cluster
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lk"))
         harness.give_to_service_user(self.folder)
-        cluster.sql(ROLES, "postgres")
-        cluster.sql("create database %s" % name, "postgres")
-        cluster.sql("create database %s_cp" % name, "postgres")
-        cluster.sql(SCHEMA.replace("{rows}", str(rows)), name)
+        cloud, control = make_templates(cluster, rows)
+        cluster.sql("create database %s template %s" % (name, cloud), "postgres")
+        cluster.sql("create database %s_cp template %s" % (name, control), "postgres")
         self.db, self.control = self.conninfo(name), self.conninfo(name + "_cp")
-        lokadb("init", "-db", self.db)
-        lokadb("init", "-control-plane", self.control)
-        for table in TABLES:
-            lokadb("add-table", "-db", self.db, "-table", table)
         self.key = self.folder / "key"
         lokadb("keygen", "-key", self.key)
         self.secrets = ["-control-plane", self.control, "-key", self.key]

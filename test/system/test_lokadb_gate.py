@@ -116,6 +116,8 @@ def test_above_read_committed_an_old_snapshot_sees_the_old_routing(gate):
 # ------------------------------------------------------------------ definitions
 
 CHANGES = [
+    "create schema app; create view app.documents as select 1",
+    "drop view app.documents",
     "alter table documents add column x int",
     "alter table documents alter title set default 'x'",
     "alter table documents alter title drop default",

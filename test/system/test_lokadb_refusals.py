@@ -406,7 +406,7 @@ def test_a_stranger_cannot_use_the_command_line(cloud):
     for command in ("add-table", "remove-table"):
         said = cloud.refuses(command, "-table", "t", user="other")
         assert said == (
-            "other may not change tables of LokaDB: run this as postgres, who owns schema lokadb, or as a superuser"
+            "other may not administer LokaDB here: run this as postgres, who owns schema lokadb, or as a superuser"
         )
 
 

@@ -212,8 +212,8 @@ def test_without_drop_tenant_the_column_stays_and_hinders_nobody(cloud):
 EVERYTHING = (
     ORGANIZATIONS
     + """
-create role reader; create role writer; create role keeper; create role grantor;
-grant reader to app;
+create role looker; create role scribe; create role keeper; create role grantor;
+grant looker to app;
 create schema other;
 create table currencies (code text primary key); insert into currencies values ('EUR');
 create table docs (id bigint generated always as identity (start 10 increment 5) primary key,
@@ -228,13 +228,13 @@ comment on constraint likes_doc_fkey on likes is 'of likes'; comment on sequence
 insert into docs (organization_id, title, currency) select 1 + g % 4, 't' || g, 'EUR' from generate_series(1, 20) g;
 update docs set parent = 10 where organization_id = 2;  set constraints all immediate;
 insert into likes (doc) select id from docs; alter table likes add constraint later foreign key (doc) references docs not valid;
-grant select on docs to reader; grant select (id, title), update (title) on docs to writer;
+grant select on docs to looker; grant select (id, title), update (title) on docs to scribe;
 grant all on docs to keeper with grant option; grant usage on sequence docs_id_seq to app with grant option;
 grant insert on docs to public;
 create view v_all with (security_barrier = true) as select * from docs;
 create view other.v_own with (check_option = local, security_invoker = on) as select id, title from docs where title like 't%%';
 create view v_nested as select count(*) from v_all;
-comment on view v_all is 'all'; grant select on v_all to reader; alter view v_nested owner to keeper;
+comment on view v_all is 'all'; grant select on v_all to looker; alter view v_nested owner to keeper;
 grant select on v_all to keeper;
 create table noted (what text);
 grant insert on noted to public;
@@ -252,7 +252,7 @@ create statistics other.st on title, organization_id from docs;
 
 
 def drop_roles(cluster):
-    cluster.sql("drop role if exists reader, writer, keeper, grantor", "postgres")
+    cluster.sql("drop role if exists looker, scribe, keeper, grantor", "postgres")
 
 
 def test_everything_a_table_can_have_works_and_comes_back(cloud, request):
@@ -282,8 +282,8 @@ def test_everything_a_table_can_have_works_and_comes_back(cloud, request):
     assert cloud.value("select pg_get_viewdef('v_all') like '%docs__local%'") == "f"
     # rights: the root has them all, column grants included, and nobody else
     assert cloud.rows(
-        "select has_table_privilege('reader', 'docs', 'select'), has_table_privilege('reader', 'docs', 'update'),"
-        " has_column_privilege('writer', 'docs', 'title', 'update'), has_column_privilege('writer', 'docs', 'secret', 'select'),"
+        "select has_table_privilege('looker', 'docs', 'select'), has_table_privilege('looker', 'docs', 'update'),"
+        " has_column_privilege('scribe', 'docs', 'title', 'update'), has_column_privilege('scribe', 'docs', 'secret', 'select'),"
         " has_table_privilege('keeper', 'docs', 'truncate with grant option'), has_table_privilege('other', 'docs', 'insert')"
     ) == [("t", "f", "t", "f", "t", "t")]
     assert (

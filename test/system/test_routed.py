@@ -10,7 +10,6 @@ import pytest
 from harness import eventually
 from wire import bind, close, describe, execute, extended, flush, message, parse, query, sync
 
-
 PLACE = "select name from place"
 
 

@@ -1,8 +1,9 @@
 -- The gate, which every batch for one organization passes: pause, rights, definitions, keys, generation.
 
 -- The definition of a table as one text. Changes with DDL on the root and with triggers, columns, defaults, policies,
--- rules, checks and foreign keys of the local part; not with ANALYZE, VACUUM or an index. What is new has a higher xmin
--- than what it replaces, so that no change leaves count and sum as they were.
+-- rules, checks and foreign keys of the local part, and when a relation of the same name comes or goes; not with ANALYZE,
+-- VACUUM or an index. What is new has a higher xmin than what it replaces, so that no change leaves count and sum as they
+-- were.
 CREATE OR REPLACE FUNCTION lokadb.fingerprint(p_tbl regclass) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t oid[] := (SELECT ARRAY[x.tbl, x.local_part] FROM lokadb.tables x WHERE x.tbl = p_tbl);
@@ -15,7 +16,10 @@ BEGIN
     UNION ALL SELECT xmin FROM pg_catalog.pg_trigger WHERE tgrelid = ANY (t)
     UNION ALL SELECT xmin FROM pg_catalog.pg_policy WHERE polrelid = ANY (t)
     UNION ALL SELECT xmin FROM pg_catalog.pg_rewrite WHERE ev_class = ANY (t)
-    UNION ALL SELECT xmin FROM pg_catalog.pg_constraint WHERE conrelid = ANY (t) AND contype IN ('c', 'f')) c;
+    UNION ALL SELECT xmin FROM pg_catalog.pg_constraint WHERE conrelid = ANY (t) AND contype IN ('c', 'f')
+    -- What else has its name, in any schema but those of organizations: it may hide the table from some sessions.
+    UNION ALL SELECT o.xmin FROM pg_catalog.pg_class c JOIN pg_catalog.pg_class o ON o.relname = c.relname AND o.oid <> c.oid AND o.relpersistence <> 't'
+      JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace AND n.nspname !~ '^lokadb_o' WHERE c.oid = p_tbl) c;
   RETURN r;
 END $f$;
 

@@ -26,6 +26,7 @@ DECLARE
 BEGIN
   UPDATE lokadb.organizations SET profile = p_profile, generation = DEFAULT, changed_at = now(),
       step = CASE WHEN v_moved AND server IS NOT NULL THEN step END,  -- a return that was cut off remains one
+      taken = CASE WHEN v_moved AND server IS NOT NULL THEN taken END,
       server = CASE WHEN v_moved THEN lokadb.part_name(p_org) END, schema = CASE WHEN v_moved THEN schema END, connection = CASE WHEN v_moved THEN connection END
     WHERE org = p_org RETURNING generation INTO g;
   PERFORM lokadb.tell(p_org, 'changed');
@@ -36,6 +37,7 @@ END $f$;
 CREATE OR REPLACE FUNCTION lokadb.move_problems(p_org text) RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t lokadb.tables;
+  v record;
   hit boolean;
   found_rows boolean := false;
 BEGIN
@@ -56,12 +58,21 @@ BEGIN
   IF NOT has_foreign_data_wrapper_privilege('postgres_fdw', 'USAGE') THEN
     RETURN NEXT format('%s may not use postgres_fdw: a superuser runs GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO %s', current_user, quote_ident(current_user));
   END IF;
+  RETURN QUERY SELECT format('constraint trigger %I of %s cannot be on a foreign table: make it an ordinary trigger', g.tgname, x.tbl)
+    FROM lokadb.tables x JOIN pg_catalog.pg_trigger g ON g.tgrelid = x.local_part WHERE g.tgconstraint <> 0 AND NOT g.tgisinternal;
+  RETURN QUERY SELECT format('column %I of %s is of type %s, which names an object of the cloud: make it text', a.attname, x.tbl, format_type(a.atttypid, a.atttypmod))
+    FROM lokadb.tables x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.local_part AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE a.atttypid IN ('regclass'::regtype, 'regproc'::regtype, 'regprocedure'::regtype, 'regoper'::regtype, 'regoperator'::regtype, 'regtype'::regtype,
+      'regrole'::regtype, 'regnamespace'::regtype, 'regconfig'::regtype, 'regdictionary'::regtype, 'regcollation'::regtype);
+  FOR v IN SELECT c.conname, x.tbl, x.local_part, x.tenant_col, pg_get_expr(c.conbin, c.conrelid) AS expr FROM lokadb.tables x JOIN pg_catalog.pg_constraint c ON c.conrelid = x.local_part
+           WHERE c.contype = 'c' AND NOT c.convalidated LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %I = lokadb.to_tenant($1) AND NOT (%s))', v.local_part, v.tenant_col, v.expr) INTO hit USING p_org;
+    IF hit THEN RETURN NEXT format('rows of %s break the check constraint %I, which is NOT VALID: put them right first', v.tbl, v.conname); END IF;
+  END LOOP;
   RETURN QUERY SELECT format('trigger %I of %s uses transition tables, which a table with a foreign part cannot have: drop it, or make it a row trigger', g.tgname, x.tbl)
     FROM lokadb.tables x JOIN pg_catalog.pg_trigger g ON g.tgrelid IN (x.tbl, x.local_part) WHERE g.tgoldtable IS NOT NULL OR g.tgnewtable IS NOT NULL;
   RETURN QUERY SELECT format('two indexes are called %I, in several schemas: an organization''s database has them all in schema public', c.relname)
     FROM lokadb.tables x JOIN pg_catalog.pg_index i ON i.indrelid = x.local_part JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid GROUP BY c.relname HAVING count(*) > 1;
-  RETURN QUERY SELECT DISTINCT format('%s of %s uses the %s, which the organization''s database does not have', u.what, u.tbl, pg_describe_object(u.classid, u.oid, 0))
-    FROM lokadb.objects_used u WHERE u.extension IS NULL ORDER BY 1;
   RETURN QUERY SELECT format('column %I of %s is generated and not stored, which postgres_fdw does not know: make it STORED, or drop it', a.attname, x.tbl)
     FROM lokadb.tables x JOIN pg_catalog.pg_attribute a ON a.attrelid = x.local_part WHERE a.attgenerated = 'v' AND NOT a.attisdropped;
   RETURN QUERY SELECT format('a column is of the type %s, which cannot be made in the organization''s database (%s)', y.name, y.definition)
@@ -86,11 +97,41 @@ END $f$;
 -- The move begins: from now on the journal knows it. A move that was cut off begins again.
 CREATE OR REPLACE FUNCTION lokadb.move_begin(p_org text, p_database_id text, p_connection text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 BEGIN
-  INSERT INTO lokadb.organizations (org, profile, schema, database_id, connection, step)
-    VALUES (p_org, 'moving', lokadb.part_name(p_org), p_database_id, p_connection, 'copy')
+  INSERT INTO lokadb.organizations (org, profile, schema, database_id, connection, step, begun)
+    VALUES (p_org, 'moving', lokadb.part_name(p_org), p_database_id, p_connection, 'copy', ARRAY[p_database_id])
     ON CONFLICT (org) DO UPDATE SET profile = 'moving', schema = excluded.schema, database_id = excluded.database_id, connection = excluded.connection,
-      step = 'copy', generation = DEFAULT, changed_at = now();
+      step = 'copy', begun = CASE WHEN p_database_id = ANY (organizations.begun) THEN organizations.begun ELSE array_append(organizations.begun, p_database_id) END,
+      generation = DEFAULT, changed_at = now() WHERE organizations.server IS NULL;
+  IF NOT FOUND THEN PERFORM lokadb.refuse(format('organization %s has a database of its own already: bring it home first (-back)', p_org)); END IF;
   PERFORM lokadb.tell(p_org, 'pausing');
+END $f$;
+
+-- At the begin of a swap: the organization is still where the move believes it to be, and is held there.
+CREATE OR REPLACE FUNCTION lokadb.pin_move(p_org text, p_database_id text, p_is_away boolean) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+  PERFORM FROM lokadb.organizations WHERE org = p_org AND database_id = p_database_id AND (server IS NOT NULL) = p_is_away
+    AND (p_is_away OR profile = 'moving') FOR UPDATE;
+  IF NOT FOUND THEN PERFORM lokadb.refuse(format('somebody else has moved organization %s meanwhile', p_org)); END IF;
+END $f$;
+
+-- Logs in as an application role would have it done: postgres_fdw asks a login of those for a password. The caller rolls
+-- the transaction back.
+CREATE OR REPLACE FUNCTION lokadb.probe_login(p_host text, p_port text, p_dbname text, p_user text, p_password text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  v name := 'lokadb_probe_' || pg_backend_pid();
+  me name := current_user;
+BEGIN
+  EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)', v, p_host, p_port, p_dbname);
+  PERFORM lokadb.make_mapping(v, p_user, p_password);
+  EXECUTE format('CREATE SCHEMA %I', v);
+  EXECUTE format('CREATE FOREIGN TABLE %1$I.probe () SERVER %1$I OPTIONS (schema_name ''pg_catalog'', table_name ''pg_database'')', v);
+  IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = me) THEN  -- whom it would not ask
+    EXECUTE format('CREATE ROLE %I', v);
+    EXECUTE format('GRANT USAGE ON SCHEMA %1$I TO %1$I; GRANT SELECT ON %1$I.probe TO %1$I', v);
+    EXECUTE format('SET LOCAL ROLE %I', v);
+  END IF;
+  EXECUTE format('SELECT FROM %I.probe LIMIT 0', v);
 END $f$;
 
 -- Foreign tables of the organization, not yet parts of anything.
@@ -98,6 +139,7 @@ CREATE OR REPLACE FUNCTION lokadb.make_server(p_org text, p_host text, p_port te
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   v name := lokadb.part_name(p_org);
+  c record;
 BEGIN
   PERFORM lokadb.drop_server(p_org);
   EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L, fetch_size ''1000'', batch_size ''1000'', application_name %L)',
@@ -106,6 +148,11 @@ BEGIN
   EXECUTE format('CREATE SCHEMA %I', v);
   EXECUTE format('IMPORT FOREIGN SCHEMA public LIMIT TO (%s) FROM SERVER %I INTO %I OPTIONS (import_default ''false'', import_generated ''true'')',
     (SELECT string_agg(quote_ident(n.rel), ', ') FROM lokadb.tables t, lokadb.name_of(t.tbl) n), v, v);
+  -- What was checked by the table itself since add-table, its parts must say they check as well.
+  FOR c IN SELECT format('ALTER FOREIGN TABLE %I.%I ADD CONSTRAINT %I %s', v, n.rel, k.conname, pg_get_constraintdef(k.oid)) AS command
+           FROM lokadb.tables t JOIN pg_catalog.pg_constraint k ON k.conrelid = t.tbl AND k.contype = 'c' AND NOT k.connoinherit, lokadb.name_of(t.tbl) n LOOP
+    EXECUTE c.command;
+  END LOOP;
 END $f$;
 
 CREATE OR REPLACE FUNCTION lokadb.make_mapping(p_server name, p_user text, p_password text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
@@ -121,15 +168,32 @@ BEGIN
   EXECUTE format('DROP SERVER IF EXISTS %I CASCADE', v);
 END $f$;
 
--- Row triggers of the application fire for the rows of a moved organization, too.
+-- Row triggers of the application fire for the rows of a moved organization, too. Those of the root are there already.
 CREATE OR REPLACE FUNCTION lokadb.copy_row_triggers(p_local regclass, p_part regclass) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
-  c text;
+  r record;
 BEGIN
-  FOR c IN SELECT replace(pg_get_triggerdef(oid), format(' ON %s ', p_local), format(' ON %s ', p_part)) FROM pg_catalog.pg_trigger
-           WHERE tgrelid = p_local AND NOT tgisinternal AND tgtype & 1 = 1 AND tgname NOT LIKE 'lokadb\_%' AND tgenabled <> 'D' LOOP
-    EXECUTE c;
+  FOR r IN SELECT replace(pg_get_triggerdef(oid), format(' ON %s ', p_local), format(' ON %s ', p_part)) AS command, tgname, tgenabled FROM pg_catalog.pg_trigger
+           WHERE tgrelid = p_local AND NOT tgisinternal AND tgparentid = 0 AND tgtype & 1 = 1 AND tgname NOT LIKE 'lokadb\_%' AND tgenabled <> 'D' LOOP
+    EXECUTE r.command;
+    IF r.tgenabled <> 'O' THEN EXECUTE format('ALTER FOREIGN TABLE %s ENABLE %s TRIGGER %I', p_part, lokadb.trigger_state(r.tgenabled), r.tgname); END IF;
   END LOOP;
+END $f$;
+
+CREATE OR REPLACE FUNCTION lokadb.trigger_state(p_enabled "char") RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT CASE p_enabled WHEN 'A' THEN 'ALWAYS' WHEN 'R' THEN 'REPLICA' ELSE '' END $$;
+
+-- A row that changes its place is neither new nor gone: session_replication_role keeps ordinary triggers from seeing it,
+-- but not those that are enabled for replicas, or always. Returns what enables them again.
+CREATE OR REPLACE FUNCTION lokadb.hush_triggers(p_local regclass) RETURNS text[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  r record;
+  again text[] := '{}';
+BEGIN
+  FOR r IN SELECT tgname, tgenabled FROM pg_catalog.pg_trigger WHERE tgrelid = p_local AND NOT tgisinternal AND tgenabled IN ('A', 'R') LOOP
+    EXECUTE format('ALTER TABLE %s DISABLE TRIGGER %I', p_local, r.tgname);
+    again := again || format('ALTER TABLE %s ENABLE %s TRIGGER %I', p_local, lokadb.trigger_state(r.tgenabled), r.tgname);
+  END LOOP;
+  RETURN again;
 END $f$;
 
 -- The swap, in one transaction with its caller: p_sums are the counts and checksums that were verified; rows that were
@@ -141,6 +205,8 @@ DECLARE
   v_part regclass;
   v_where text;
   v_sum text;
+  v_again text[];
+  v_command text;
 BEGIN
   PERFORM set_config('lock_timeout', '2s', true);
   FOR t IN SELECT * FROM lokadb.tables ORDER BY position DESC LOOP
@@ -150,9 +216,11 @@ BEGIN
     IF v_sum IS DISTINCT FROM p_sums ->> t.tbl::text THEN
       PERFORM lokadb.refuse(format('rows of %s were changed past the pause while they were copied: let applications use the proxy only, and move again', t.tbl));
     END IF;
+    v_again := lokadb.hush_triggers(t.local_part);
     PERFORM set_config('session_replication_role', 'replica', true);  -- no refs triggers: the keys stay
     EXECUTE format('DELETE FROM %s%s', t.local_part, v_where);
     PERFORM set_config('session_replication_role', 'origin', true);
+    FOREACH v_command IN ARRAY v_again LOOP EXECUTE v_command; END LOOP;
   END LOOP;
   FOR t IN SELECT * FROM lokadb.tables ORDER BY position LOOP
     v_part := format('%I.%I', v, (SELECT rel FROM lokadb.name_of(t.tbl)))::regclass;
@@ -195,7 +263,8 @@ DECLARE
   t lokadb.tables;
 BEGIN
   FOR t IN SELECT * FROM lokadb.tables LOOP EXECUTE format('DROP TABLE IF EXISTS %s', lokadb.staging(p_org, t.tbl)); END LOOP;
-  UPDATE lokadb.organizations SET step = NULL WHERE org = p_org AND step = 'return';
+  -- As long as rights are missing there, the return is not taken back.
+  UPDATE lokadb.organizations SET step = NULL WHERE org = p_org AND step = 'return' AND taken IS NULL;
 END $f$;
 
 CREATE OR REPLACE FUNCTION lokadb.swap_in(p_org text, p_sums jsonb) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
@@ -203,6 +272,8 @@ DECLARE
   t lokadb.tables;
   v name := lokadb.part_name(p_org);
   v_sum text;
+  v_again text[];
+  v_command text;
   g bigint;
 BEGIN
   PERFORM set_config('lock_timeout', '2s', true);
@@ -213,7 +284,9 @@ BEGIN
       PERFORM lokadb.refuse(format('the copy of %s is not what was verified: come home again', t.tbl));
     END IF;
     EXECUTE format('ALTER TABLE %s DETACH PARTITION %I.%I', t.tbl, v, (SELECT rel FROM lokadb.name_of(t.tbl)));
+    v_again := lokadb.hush_triggers(t.local_part);
     EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM %3$s', t.local_part, lokadb.copy_columns(t.local_part), lokadb.staging(p_org, t.tbl));
+    FOREACH v_command IN ARRAY v_again LOOP EXECUTE v_command; END LOOP;
   END LOOP;
   PERFORM set_config('session_replication_role', 'origin', true);
   g := lokadb.set_profile(p_org, 'local');

@@ -14,7 +14,8 @@ using namespace std::string_view_literals;
 BOOST_AUTO_TEST_SUITE(backend_calls)
 
 const char* const kCalls[] = {"select pg_cancel_backend(5)", "SELECT  PG_CANCEL_BACKEND ( 5 ) ;",
-                              "\n select pg_cancel_backend(5::int)", "select pg_catalog.pg_cancel_backend(5) -- x"};
+                              "\n select pg_cancel_backend(5::int)", "select pg_cancel_backend('5')",
+                              "select pg_catalog.pg_cancel_backend(5) -- x"};
 BOOST_DATA_TEST_CASE(with_a_number, data::make(kCalls)) {
   auto call = backend_call(sample);
   BOOST_REQUIRE(call);
@@ -47,7 +48,8 @@ const char* const kOthers[] = {"",
                                "select pg_cancel_backend(99999999999)",
                                "select pg_cancel_backend(pid)",
                                "select pg_terminate_backend(5, 100)",
-                               "select pg_cancel_backend('5')",
+                               "select pg_cancel_backend(\"5\")",
+                               "select pg_cancel_backend('$1')",
                                "with a as (select 1)"};
 BOOST_DATA_TEST_CASE(others, data::make(kOthers)) { BOOST_TEST(!backend_call(sample)); }
 

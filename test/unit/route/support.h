@@ -50,7 +50,10 @@ class TestKeys final : public KeySource {
       if (!key.starts_with("00000000-0000-0000-0000-")) return 0;
       return within(std::stol(key.substr(24)), 40);
     }
-    if (table.name == "labels") return key.starts_with("l") ? within(std::stol(key.substr(1)), 40) : 0;
+    if (table.name == "labels") {
+      long n = key.starts_with("l") ? within(std::atol(key.c_str() + 1), 40) : 0;
+      return key == "l" + std::to_string(n) ? n : 0;
+    }
     long n = std::stol(key);
     if (table.name == "messages") return within(n, 200) ? 1 + (n - 1) % 40 : 0;
     return within(n, table.name == "documents" ? 400 : table.name == "invoices" ? 8 : 40);
