@@ -2,62 +2,13 @@
 
 import concurrent.futures
 import io
-import pathlib
-import shutil
-import subprocess
-import tempfile
 import time
 
 import psycopg2
 import pytest
 
-import harness
-from harness import ROOT, eventually
+from harness import eventually
 from wire import bind, close, describe, execute, extended, flush, message, parse, query, sync
-
-
-@pytest.fixture(scope="session")
-def director():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="lk", dir="/tmp"))
-    folder.chmod(0o755)
-    path = folder / "director.so"
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", ROOT / "src", "-o", path]
-    subprocess.run(command + [ROOT / "test/plugins/director.c"], check=True)
-    yield path
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="session")
-def org(cluster_of_session):
-    """A second database, whose table place says so."""
-    c = cluster_of_session
-    c.sql("drop database if exists org1")
-    c.sql("create database org1")
-    c.sql("do $$begin create role customers login; exception when duplicate_object then null; end$$")
-    for database, name in (("app", "cloud"), ("org1", "org1")):
-        c.sql("drop table if exists place", database)
-        c.sql("create table place as select '%s'::text as name" % name, database)
-        c.sql("grant select on place to public", database)
-    c.admin.pop("org1").drop()
-    yield c
-    c.sql("drop table if exists place")
-
-
-@pytest.fixture
-def routed(start, director, org):
-    def make(pool_mode="transaction", port=None, **options):
-        target = "o1,127.0.0.1,%d,org1,customers," % (port or org.port)
-        nowhere = "gone,127.0.0.1,%d,org1,customers," % harness.free_port()
-        missing = "missing,127.0.0.1,%d,no_such_database,customers," % org.port
-        return start(
-            pool_mode=pool_mode,
-            plugins="director",
-            sections={"director": {"library": director, "targets": ";".join([target, nowhere, missing])}},
-            **{"default_pool_size": 3, **options}
-        )
-
-    return make
-
 
 PLACE = "select name from place"
 

@@ -5,7 +5,7 @@ import pytest
 import wire
 from harness import eventually, takes
 from test_backend_calls import number_of
-from test_routed import PLACE, director, org, routed  # noqa: F401 (fixtures)
+from test_routed import PLACE
 from test_takeover import asleep, reboot
 from wire import query
 
