@@ -100,10 +100,11 @@ PAM_SCRIPT = """#!/bin/sh
 password=$(tr -d '\\0')
 echo "$PAM_TYPE $PAM_USER $PAM_RHOST" >>{folder}/pam.log
 case $password in
+  slower*) sleep 6 ;;
   slow*) sleep 2 ;;
   stuck*) touch {folder}/stuck; sleep 20 ;;
 esac
-[ "$PAM_TYPE" = auth ] && [ "${{password#slow }}" = "$PAM_USER-pam" ]
+[ "$PAM_TYPE" = auth ] && [ "${{password#slow* }}" = "$PAM_USER-pam" ]
 """
 ACCOUNT_SCRIPT = '#!/bin/sh\n[ "$PAM_USER" != mick ]\n'
 
