@@ -47,8 +47,6 @@ bool depends_on_literals(const sql::Parsed& parsed) {
 
 }  // namespace
 
-void Analyses::limit(std::size_t bytes) { shard_limit_ = bytes / kShards; }
-
 TextPtr Analyses::get(std::string_view sql, bool has_standard_strings, const CatalogPtr& catalog,
                       const std::string& search_path, std::string_view role, sql::Lifted& lifted) {
   sql::lift(sql, has_standard_strings, lifted);
@@ -86,7 +84,7 @@ void Analyses::keep(Shard& shard, std::string key, TextPtr text) {
   shard.order.push_back({std::move(key), std::move(text), bytes});
   shard.places.emplace(shard.order.back().key, std::prev(shard.order.end()));
   shard.bytes += bytes;
-  while (shard.bytes > shard_limit_ && !shard.order.empty()) {
+  while (shard.bytes > kShardLimit && !shard.order.empty()) {
     shard.bytes -= shard.order.front().bytes;
     shard.places.erase(shard.order.front().key);
     shard.order.pop_front();

@@ -31,7 +31,6 @@ using TextPtr = std::shared_ptr<const Text>;
 
 class Analyses {
  public:
-  void limit(std::size_t bytes);
   // Never null. `lifted` has the literals of the text afterwards.
   TextPtr get(std::string_view text, bool has_standard_strings, const CatalogPtr& catalog,
               const std::string& search_path, std::string_view role, sql::Lifted& lifted);
@@ -54,7 +53,7 @@ class Analyses {
   void keep(Shard& shard, std::string key, TextPtr text);
 
   std::array<Shard, kShards> shards_;
-  std::size_t shard_limit_ = (32u << 20) / kShards;
+  static constexpr std::size_t kShardLimit = (32u << 20) / kShards;  // bytes
 };
 
 }  // namespace lokadb::router

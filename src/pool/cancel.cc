@@ -59,15 +59,15 @@ void CancelJob::found(ClientSession& client, const std::shared_ptr<Request>& req
     std::uint64_t console_id = client.id;
     pooler.run_alone_later([&pooler, console_id] { pooler.console->abandoned(console_id); });
     refusal = "cancel request for console client";
-  } else if (client.cancelable_server() == nullptr) {
+  } else if (client.leg().server == nullptr) {
     refusal = "cancel request for idle client";
-  } else if (client.cancelable_server()->is_setting_parameters()) {
+  } else if (client.leg().server->is_setting_parameters()) {
     refusal = "ignoring cancel request for server that is setting vars";
-  } else if (!client.cancelable_server()->has_outstanding()) {
+  } else if (!client.leg().server->has_outstanding()) {
     refusal = "cancel request for idle client";
   }
   if (refusal != nullptr) return request->log_end(refusal);
-  auto* job = new CancelJob(pooler, client.worker, *client.cancelable_server(), client, request);
+  auto* job = new CancelJob(pooler, client.worker, *client.leg().server, client, request);
   job->try_start();
 }
 

@@ -327,11 +327,6 @@ void ClientSession::feeds_are_fresh() { routing_->feeds_are_fresh(); }
 
 void ClientSession::tell_refusal() { routing_->tell_refusal(); }
 
-ServerConnection* ClientSession::cancelable_server() {
-  if (leg_.server == nullptr && routing_ != nullptr) return routing_->cancelable_server();
-  return leg_.server;
-}
-
 // Logged in: from now on the plugins see its batches.
 void ClientSession::begin_routing() {
   if (pooler.plugins != nullptr) routing_ = std::make_unique<Routing>(*this, *pooler.plugins);

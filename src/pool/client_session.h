@@ -103,8 +103,6 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void tell_refusal();
   // The pool it asks for a server: its own, unless a batch is run elsewhere.
   Pool* wanted_pool() { return wanted_pool_ != nullptr ? wanted_pool_ : pool_; }
-  // Whose work for this client a CancelRequest is to end; null: nobody's.
-  ServerConnection* cancelable_server();
   // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.
   int in_flight = 0;
   // One of them has arrived: true if the session is still there, else it has been buried now.

@@ -262,7 +262,6 @@ void RoutedBatch::on_answer(Bytes bytes, bool begins) {
 
 void RoutedBatch::take_answer(Bytes bytes, bool begins) {
   if (check_ == Check::Passed) {
-    has_delivered_ = true;
     session_.stream_.send_copy(bytes);
     return;
   }
@@ -359,7 +358,6 @@ void RoutedBatch::checks_done(const LegQuery::Result& result) {
 
 void RoutedBatch::deliver() {
   if (held_.empty()) return;
-  has_delivered_ = true;
   session_.stream_.send_copy(held_);
   held_ = {};
 }

@@ -108,7 +108,6 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool is_complete_ = false;  // all of the answer has come
   bool must_start_over_ = false;
   bool cloud_first_ = false;
-  bool has_delivered_ = false;
   bool is_abandoned_ = false;
   std::uint32_t binds_seen_ = 0;
   int stale_gates_ = 0;

@@ -240,7 +240,6 @@ bool Routing::server_refused(const Error& error) { return run_ != nullptr && run
 void Routing::feeds_are_fresh() {
   if (run_ != nullptr) run_->feeds_are_fresh();
 }
-ServerConnection* Routing::cancelable_server() { return nullptr; }
 
 bool Routing::may_move() const {
   std::uint64_t position = session_.marks_.position;

@@ -34,7 +34,6 @@ class Routing {
   bool server_refused(const Error& error);  // false: the session is to be closed with it
   void feeds_are_fresh();
   void session_ended();
-  ServerConnection* cancelable_server();
   void tell_refusal();
   // To another process: nothing of a batch has been handled that is not over.
   bool may_move() const;
