@@ -54,7 +54,10 @@ class FoundKeys final : public route::KeySource {
 class Decision {
  public:
   Decision(Router& router, lokadb_batch* batch, lokadb_verdict* out)
-      : router_(router), batch_(batch), out_(out), session_(*static_cast<SessionState*>(host->slot(batch))),
+      : router_(router),
+        batch_(batch),
+        out_(out),
+        session_(*static_cast<SessionState*>(host->slot(batch))),
         state_(session_.batch) {
     info_.struct_size = sizeof info_;
     host->batch_info(batch, &info_);

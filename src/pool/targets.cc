@@ -11,8 +11,8 @@ namespace {
 
 // Connections are shared only where all is the same: the login, and what the greeting sets and asks.
 std::string name_of(const BatchTarget& target) {
-  std::string all = target.host + '\0' + std::to_string(target.port) + '\0' + target.database + '\0' + target.user + '\0' +
-                    target.password + '\0' + target.greeting;
+  std::string all = target.host + '\0' + std::to_string(target.port) + '\0' + target.database + '\0' + target.user +
+                    '\0' + target.password + '\0' + target.greeting;
   return format("lokadb:%s#%llu-%zx", target.name.c_str(), static_cast<unsigned long long>(target.generation),
                 std::hash<std::string>()(all));
 }
