@@ -1,4 +1,7 @@
 // Databases that plugins send batches to, and connections that are taken beside a session's own.
+#include <array>
+
+#include "base/random.h"
 #include "base/text.h"
 #include "plugin/batch.h"
 #include "pool/client_session.h"
@@ -9,10 +12,20 @@ namespace lokadb {
 
 namespace {
 
+// Of this process alone: the name is shown, and must not be a means to try passwords.
+const std::string& salt() {
+  static const std::string bytes = [] {
+    std::array<std::byte, 16> random;
+    random_bytes(random);
+    return std::string(as_text(random));
+  }();
+  return bytes;
+}
+
 // Connections are shared only where all is the same: the login, and what the greeting sets and asks.
 std::string name_of(const BatchTarget& target) {
-  std::string all = target.host + '\0' + std::to_string(target.port) + '\0' + target.database + '\0' + target.user +
-                    '\0' + target.password + '\0' + target.greeting;
+  std::string all = salt() + target.host + '\0' + std::to_string(target.port) + '\0' + target.database + '\0' +
+                    target.user + '\0' + target.password + '\0' + target.greeting;
   return format("lokadb:%s#%llu-%zx", target.name.c_str(), static_cast<unsigned long long>(target.generation),
                 std::hash<std::string>()(all));
 }
