@@ -16,7 +16,7 @@ using route::Reason;
 using route::Verdict;
 
 constexpr std::string_view kEnter = "SELECT profile FROM lokadb.enter($1, $2, $3, false, $4, $5)";
-constexpr std::uint32_t kTextOid = 25, kInt8Oid = 20, kJsonbOid = 3802;
+using catalog::kInt8Oid, catalog::kTextOid;
 
 class FoundKeys final : public route::KeySource {
  public:
@@ -78,7 +78,7 @@ class Decision {
   bool has_work() {
     state_.known = router_.catalogs.find(view(info_.database));
     if (state_.known.catalog == nullptr) return false;
-    return state_.known.catalog->has_moved_organizations() || router_.options.rejects;
+    return !state_.known.catalog->tables().empty();
   }
 
   bool know_settings() {
@@ -86,13 +86,16 @@ class Decision {
     if (state_.settings != nullptr || state_.settings_step == UINT32_MAX) return state_.settings != nullptr;
     std::uint32_t rows = host->step_rows(batch_, state_.settings_step);
     if (rows == UINT32_MAX) return false;
-    Settings found;
+    RoleFacts found;
     for (std::uint32_t row = 0; row < rows; ++row) {
       lokadb_cell name{}, value{};
       if (host->step_cell(batch_, state_.settings_step, row, 0, &name) != LOKADB_OK ||
           host->step_cell(batch_, state_.settings_step, row, 1, &value) != LOKADB_OK)
         return false;
-      found.emplace_back(view(name.value), view(value.value));
+      if (view(name.value) == kReadable)
+        found.readable.emplace_back(view(value.value));
+      else
+        found.settings.emplace_back(view(name.value), view(value.value));
     }
     router_.role_settings.put(view(info_.database), view(info_.role), std::move(found));
     state_.settings = router_.role_settings.find(view(info_.database), view(info_.role));
@@ -102,10 +105,10 @@ class Decision {
   // In a transaction, or on a server that keeps what the client has set, they could be other than after login.
   int ask_settings() {
     if (info_.transaction_status != 'I' || info_.is_session_pooled != 0) {
-      state_.settings = std::make_shared<Settings>();
+      state_.settings = std::make_shared<RoleFacts>();
       return read() == LOKADB_OK ? judge() : LOKADB_FAILED;
     }
-    std::string sql = settings_query();
+    std::string sql = settings_query(*state_.known.catalog);
     lokadb_step step{};
     step.struct_size = sizeof step;
     step.sql = lent(sql);
@@ -118,7 +121,7 @@ class Decision {
   std::string search_path() {
     constexpr std::string_view kName = "search_path";
     if (lokadb_string own = host->setting(batch_, lent(kName)); own.data != nullptr) return std::string(view(own));
-    for (const auto& [name, value] : *state_.settings)
+    for (const auto& [name, value] : state_.settings->settings)
       if (name == kName) return value;
     return "\"$user\", public";
   }
@@ -138,10 +141,8 @@ class Decision {
   int read() {
     state_.is_read = true;
     state_.not_direct = why_not_direct();
-    // Nothing hangs on whose rows they are.
-    if (state_.not_direct != Reason::None && !router_.options.rejects &&
-        !state_.known.catalog->has_direct_organizations())
-      return LOKADB_OK;
+    // The server says so itself.
+    if (info_.transaction_status == 'E') return LOKADB_OK;
     if (info_.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info_.client_encoding))) return LOKADB_OK;
     std::string path = search_path();
     for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
@@ -170,7 +171,7 @@ class Decision {
       parameters.push_back({view(p.value), p.declared_type, p.is_binary != 0, p.is_null != 0});
     }
     if (known->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
-    for (std::size_t n = 0; n < known->analyses.size(); ++n) state_.pieces.push_back({known, n, literals, parameters});
+    for (std::size_t n = 0; n < known->analyses.size(); ++n) state_.pieces.push_back({known, n, index, s.row_limit, false, literals, parameters});
     return LOKADB_OK;
   }
 
@@ -196,10 +197,22 @@ class Decision {
           route::decide(piece.analysis(), {piece.literals->view(), piece.parameters}, session_for(piece), keys));
       Verdict& v = verdicts.back();
       if (v.path == Path::Refuse) return refuse(piece, v);
+      if (v.path == Path::LookUp && !wants_look_ups()) {
+        v = Verdict{};
+        v.reason = Reason::OrganizationUnknown;
+      }
       if (v.path == Path::LookUp) look_ups.insert(look_ups.end(), v.look_ups.begin(), v.look_ups.end());
     }
     if (!look_ups.empty()) return want(look_ups);
     return settle(verdicts);
+  }
+
+  // Where all are at home, and none is on its way, nothing hangs on whose rows they are.
+  bool wants_look_ups() const {
+    if (router_.options.rejects) return true;
+    const auto& all = state_.known.catalog->organizations();
+    return std::any_of(all.begin(), all.end(),
+                       [](const auto& o) { return o.profile != catalog::Profile::Local; });
   }
 
   int want(const std::vector<route::Key>& look_ups) {
@@ -223,30 +236,40 @@ class Decision {
   }
 
   int settle(const std::vector<Verdict>& verdicts) {
+    Reason reason = why_cloud(verdicts);
+    if (reason == Reason::None) reason = go_direct(verdicts);
+    if (failed_) return LOKADB_FAILED;
+    if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
     out_->kind = LOKADB_CLOUD;
-    if (verdicts.empty())
-      return because(state_.not_direct == Reason::None ? Reason::SessionCommand : state_.not_direct);
+    if (add_cloud_work(router_, batch_, session_, verdicts) != LOKADB_OK) return LOKADB_FAILED;
+    return because(reason);
+  }
+
+  // None: it can go direct as a whole.
+  Reason why_cloud(const std::vector<Verdict>& verdicts) const {
+    if (verdicts.empty()) return state_.not_direct == Reason::None ? Reason::SessionCommand : state_.not_direct;
     const Verdict& first = verdicts.front();
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const Verdict& v = verdicts[i];
-      if (v.path != Path::Direct) return because(v.reason);
+      if (v.path != Path::Direct) return v.reason;
       if (v.organization != first.organization || v.generation != first.generation)
-        return because(Reason::SeveralOrganizations);
-      if (state_.pieces[i].analysis().has_user_types) return because(Reason::Type);
+        return Reason::SeveralOrganizations;
+      if (state_.pieces[i].analysis().has_user_types) return Reason::Type;
     }
-    return go_direct(verdicts);
+    return Reason::None;
   }
 
-  int go_direct(const std::vector<Verdict>& verdicts) {
+  // None, and the verdict is direct; or why not.
+  Reason go_direct(const std::vector<Verdict>& verdicts) {
     const Verdict& first = verdicts.front();
     const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
     Login login = router_.options.logins.find(first.organization);
     if (organization == nullptr || organization->host.empty() || !login.is_known())
-      return because(Reason::NoDirectLogin);
+      return Reason::NoDirectLogin;
     for (std::size_t i = 0; i < verdicts.size(); ++i)
-      if (add_gate(state_.pieces[i].analysis(), verdicts[i]) != LOKADB_OK) return LOKADB_FAILED;
+      failed_ |= add_gate(state_.pieces[i].analysis(), verdicts[i]) != LOKADB_OK;
     state_.organization = first.organization;
-    std::string hello = greeting(*state_.known.catalog, *organization, *state_.settings);
+    std::string hello = greeting(*state_.known.catalog, *organization, state_.settings->settings);
     lokadb_target target{};
     target.struct_size = sizeof target;
     target.name = lent(organization->id);
@@ -258,10 +281,10 @@ class Decision {
     target.generation = static_cast<std::uint64_t>(organization->generation);
     target.greeting = lent(hello);
     out_->target = host->add_target(batch_, &target);
-    if (out_->target == UINT32_MAX) return LOKADB_FAILED;
+    failed_ |= out_->target == UINT32_MAX;
     out_->kind = LOKADB_DIRECT;
     out_->organization = lent(state_.organization);
-    return because(first.reason);
+    return Reason::None;
   }
 
   int add_gate(const route::Analysis& analysis, const Verdict& verdict) {
@@ -310,9 +333,17 @@ class Decision {
   BatchState& state_;
   lokadb_batch_info info_{};
   std::set<std::string> gates_;
+  bool failed_ = false;  // a call of the host has
 };
 
 }  // namespace
+
+bool Piece::sets_modes() const {
+  const sql::Statement& s = text->parsed.statements[number];
+  if (s.setting && s.setting->kind == sql::Setting::Kind::Transaction) return true;
+  const auto& t = s.transaction;
+  return t && (!t->isolation.empty() || t->read_only || t->deferrable);
+}
 
 int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict) {
   return Decision(router, batch, verdict).run();

@@ -16,9 +16,9 @@ RoleSettings::Ptr RoleSettings::find(std::string_view database, std::string_view
   return it != known_.end() ? it->second : nullptr;
 }
 
-void RoleSettings::put(std::string_view database, std::string_view role, Settings settings) {
+void RoleSettings::put(std::string_view database, std::string_view role, RoleFacts facts) {
   std::lock_guard lock(mutex_);
-  known_[{std::string(database), std::string(role)}] = std::make_shared<const Settings>(std::move(settings));
+  known_[{std::string(database), std::string(role)}] = std::make_shared<const RoleFacts>(std::move(facts));
 }
 
 void RoleSettings::forget(std::string_view database) {

@@ -13,6 +13,7 @@
 
 #include "analyses.h"
 #include "catalogs.h"
+#include "cloud.h"
 #include "plugin/lokadb_plugin.h"
 #include "route/decide.h"
 #include "targets.h"
@@ -21,6 +22,8 @@ namespace lokadb::router {
 
 extern const lokadb_host* host;
 
+inline constexpr std::uint32_t kJsonbOid = 3802;
+
 inline std::string_view view(lokadb_string s) { return {s.data == nullptr ? "" : s.data, s.size}; }
 inline lokadb_string lent(std::string_view s) { return {s.data(), s.size()}; }
 int fail(std::string_view text);
@@ -28,9 +31,9 @@ int fail(std::string_view text);
 // What a role has set in the cloud, asked once for each role and database.
 class RoleSettings {
  public:
-  using Ptr = std::shared_ptr<const Settings>;
+  using Ptr = std::shared_ptr<const RoleFacts>;
   Ptr find(std::string_view database, std::string_view role) const;
-  void put(std::string_view database, std::string_view role, Settings settings);
+  void put(std::string_view database, std::string_view role, RoleFacts facts);
   void forget(std::string_view database);
 
  private:
@@ -50,15 +53,22 @@ struct Router {
   Catalogs catalogs;
   Analyses analyses;
   RoleSettings role_settings;
+  Rewrites rewrites;
 };
 
 // One statement of the batch.
 struct Piece {
   TextPtr text;
-  std::size_t number = 0;  // in the text
+  std::size_t number = 0;       // in the text
+  std::uint32_t statement = 0;  // in the batch
+  std::uint32_t row_limit = 0;
+  bool is_named = false;  // the application has named organizations for it
   std::shared_ptr<const route::LiteralList> literals;
   std::vector<catalog::Parameter> parameters;
   const route::Analysis& analysis() const { return text->analyses[number]; }
+  sql::StatementClass kind() const { return text->parsed.statements[number].kind; }
+  // Of the transaction, before anything else in it.
+  bool sets_modes() const;
 };
 
 // The batch that is being decided. Between two calls for one batch the host keeps what the views
@@ -82,6 +92,7 @@ struct BatchState {
 struct SessionState {
   BatchState batch;
   sql::Lifted lifted;  // buffers, used again and again
+  bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
 };
 
 int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict);

@@ -96,12 +96,18 @@ constexpr std::string_view kFault = R"(SELECT pg_catalog.concat_ws('; ',
 
 }  // namespace
 
-std::string settings_query() {
+std::string settings_query(const catalog::Catalog& catalog) {
   std::string names;
   for (std::string_view name : kSettings) names += "'" + std::string(name) + "',";
+  std::string tables;
+  for (const catalog::Table& table : catalog.tables()) append_row(tables, literal(table.quoted));
   // pg_settings has the value in force; a list such as search_path is as current_setting has it.
-  return "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" + names +
-         "'" + std::string(kSearchPath) + "')";
+  std::string sql = "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" +
+                    names + "'" + std::string(kSearchPath) + "')";
+  if (!tables.empty())
+    sql += " UNION ALL SELECT '" + std::string(kReadable) + "', t.name FROM (VALUES " + tables +
+           ") t(name) WHERE pg_catalog.has_table_privilege(pg_catalog.to_regclass(t.name), 'SELECT')";
+  return sql;
 }
 
 std::string Logins::add(std::string_view name, std::string_view value) {

@@ -15,8 +15,16 @@ namespace lokadb::router {
 // Effective settings of a role in the cloud, name and value.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-// SQL that gives them, a row each; for the client's role on its own connection.
-std::string settings_query();
+// What a role is in the cloud.
+struct RoleFacts {
+  Settings settings;
+  std::vector<std::string> readable;  // tables of which it may read all columns, quoted
+};
+
+// SQL that gives the settings, a row each, and the tables behind them as kReadable; for the client's role on its own
+// connection.
+inline constexpr std::string_view kReadable = "may read";  // no setting has a name like this
+std::string settings_query(const catalog::Catalog& catalog);
 
 struct Login {
   std::string user, password;

@@ -15,6 +15,7 @@ void Batch::start_anew() {
   splits_.clear();
   targets_.clear();
   steps_.clear();
+  replacements_.clear();
   facts_.clear();
   rounds_ = 0;
   free_rounds_ = 0;
@@ -28,6 +29,7 @@ void Batch::forget_facts_from(std::size_t count) {
 void Batch::drop_steps_from(std::size_t first, std::uint32_t of_plugin) {
   for (std::size_t i = first; i < steps_.size(); ++i)
     if (steps_[i].plugin == of_plugin) steps_[i].is_done = steps_[i].is_dropped = true;
+  std::erase_if(replacements_, [&](const BatchReplacement& r) { return r.plugin == of_plugin; });
 }
 
 }  // namespace lokadb

@@ -28,6 +28,7 @@ struct BatchStatement {
     std::string_view value;
   };
   std::vector<Parameter> parameters;
+  std::size_t message = 0;  // where its Query or Bind begins among the messages of the batch
   std::uint32_t row_limit = 0;
   bool is_described = false;
   bool is_executed = false;
@@ -52,11 +53,20 @@ struct BatchStep {
     std::string value;
   };
   std::vector<Value> values;
+  std::uint32_t statement = 0;
   // Filled in by whoever ran it. One that will never be run (its plugin's verdict did not prevail) is done from the
   // start, and dropped.
   bool is_done = false;
   bool is_dropped = false;
   std::vector<std::vector<std::pair<bool, std::string>>> rows;  // is_null, text
+};
+
+struct BatchReplacement {  // a copy of lokadb_replacement
+  std::uint32_t plugin = 0;
+  std::uint32_t statement = 0;
+  std::string text;
+  std::vector<BatchStep::Value> values;
+  std::vector<lokadb_edit> edits;
 };
 
 // What the session tells about itself and the batch; outlives the Batch.
@@ -97,6 +107,8 @@ class Batch {
   // All steps so far. After LOKADB_ASK all without is_done are to be run at once; after another verdict those without
   // is_done and with moment BEFORE in front of the client's statements, the others at the check.
   std::vector<BatchStep>& steps() { return steps_; }
+  // Of the verdict LOKADB_CLOUD.
+  const std::vector<BatchReplacement>& replacements() const { return replacements_; }
   BatchContext& context() { return context_; }
 
   // A stale gate (LK001): facts, steps and verdicts are forgotten, the batch is as it was.
@@ -109,6 +121,7 @@ class Batch {
   std::vector<BatchStatement> statements_;
   std::vector<BatchTarget> targets_;
   std::vector<BatchStep> steps_;
+  std::vector<BatchReplacement> replacements_;
   struct Fact {
     std::uint32_t kind, statement, about, type, reason;
     bool is_binary;
@@ -120,6 +133,7 @@ class Batch {
   };
 
   void forget_facts_from(std::size_t count);
+  // Its replacements, too.
   void drop_steps_from(std::size_t first, std::uint32_t of_plugin);
 
   std::vector<Fact> facts_;

@@ -84,7 +84,7 @@ const lokadb_host* plugin_host() {
       HostCalls::statement, HostCalls::parameter,  HostCalls::split,      HostCalls::allocate,
       HostCalls::publish,   HostCalls::fact_count, HostCalls::fact,       HostCalls::add_step,
       HostCalls::step_rows, HostCalls::step_cell,  HostCalls::add_target, HostCalls::slot,
-      HostCalls::setting,   HostCalls::line,
+      HostCalls::setting,   HostCalls::line,       HostCalls::replace,
   };
   return &kHost;
 }

@@ -144,8 +144,9 @@ struct HostCalls {  // a friend of Batch
   // steps and targets
   static std::uint32_t add_step(lokadb_batch* handle, const lokadb_step* given);
   static bool take_sql(PluginCall& call, const lokadb_string& from, std::string& to);
-  static bool take_values(PluginCall& call, const lokadb_step& step, std::vector<BatchStep::Value>& to,
-                          std::size_t& bytes);
+  static bool take_values(PluginCall& call, const char* function, const lokadb_step_value* values, std::uint32_t count,
+                          std::vector<BatchStep::Value>& to, std::size_t& bytes);
+  static int replace(lokadb_batch* handle, const lokadb_replacement* given);
   // The step if it has been run, else null; a number that does not exist is a fault.
   static const BatchStep* run_step(const char* function, const lokadb_batch* handle, std::uint32_t index,
                                    PluginCall*& call);

@@ -1,4 +1,5 @@
 // lokadb_host: steps, their answers, and targets.
+#include <algorithm>
 #include <utility>
 
 #include "plugin/host_functions.h"
@@ -12,16 +13,19 @@ std::uint32_t HostCalls::add_step(lokadb_batch* handle, const lokadb_step* given
     lokadb_step step;
     if (call == nullptr || !take(*call, "add_step", given, step)) return UINT32_MAX;
     if (step.leg > LOKADB_LEG_DIRECT || step.moment > LOKADB_CHECK || batch->steps_.size() >= kMostSteps ||
-        (step.values == nullptr && step.value_count > 0) || step.value_count > UINT16_MAX) {
-      call->fault("added a step of an unknown leg or moment, without its values, or too many");
+        (step.values == nullptr && step.value_count > 0) || step.value_count > UINT16_MAX ||
+        step.statement >= std::max<std::size_t>(batch->statements_.size(), 1)) {
+      call->fault("added a step of an unknown leg, moment or statement, without its values, or too many");
       return UINT32_MAX;
     }
     BatchStep copy;
     copy.plugin = batch->calling_plugin_;
     copy.leg = step.leg;
     copy.moment = step.moment;
+    copy.statement = step.statement;
     std::size_t bytes = 0;
-    if (!take_sql(*call, step.sql, copy.sql) || !take_values(*call, step, copy.values, bytes) ||
+    if (!take_sql(*call, step.sql, copy.sql) ||
+        !take_values(*call, "add_step", step.values, step.value_count, copy.values, bytes) ||
         !pay_for(*call, *batch, bytes + copy.sql.size()))
       return UINT32_MAX;
     batch->steps_.push_back(std::move(copy));
@@ -36,18 +40,54 @@ bool HostCalls::take_sql(PluginCall& call, const lokadb_string& from, std::strin
   return false;
 }
 
-bool HostCalls::take_values(PluginCall& call, const lokadb_step& step, std::vector<BatchStep::Value>& to,
-                            std::size_t& bytes) {
-  to.resize(step.value_count);
-  for (std::uint32_t i = 0; i < step.value_count; ++i) {
-    const lokadb_step_value& from = step.values[i];
+bool HostCalls::take_values(PluginCall& call, const char* function, const lokadb_step_value* values,
+                            std::uint32_t count, std::vector<BatchStep::Value>& to, std::size_t& bytes) {
+  to.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const lokadb_step_value& from = values[i];
     to[i].is_null = from.is_null != 0;
     to[i].is_binary = from.is_binary != 0;
     to[i].type = from.type;
-    if (!take_text(call, "add_step", from.value, to[i].value)) return false;
+    if (!take_text(call, function, from.value, to[i].value)) return false;
     bytes += to[i].value.size();
   }
   return true;
+}
+
+int HostCalls::replace(lokadb_batch* handle, const lokadb_replacement* given) {
+  return guarded<int>(LOKADB_FAILED, [&]() -> int {
+    Batch* batch = nullptr;
+    PluginCall* call = call_about("replace", kDeciding, handle, batch);
+    lokadb_replacement r;
+    if (call == nullptr || !take(*call, "replace", given, r) ||
+        !is_in_range(*call, "replace", "statement", r.statement, batch->statements_.size()))
+      return LOKADB_FAILED;
+    const BatchStatement& statement = batch->statements_[r.statement];
+    bool is_bind = statement.form == LOKADB_BIND;
+    bool is_there = std::any_of(batch->replacements_.begin(), batch->replacements_.end(),
+                                [&](const BatchReplacement& other) { return other.statement == r.statement; });
+    if ((!is_bind && statement.form != LOKADB_SIMPLE) || is_there || (r.values == nullptr && r.value_count > 0) ||
+        (r.edits == nullptr && r.edit_count > 0) ||
+        r.value_count + (is_bind ? statement.parameters.size() : UINT16_MAX) > UINT16_MAX) {
+      call->fault("replaced what is no statement, a statement twice, or with values it cannot have");
+      return LOKADB_FAILED;
+    }
+    BatchReplacement copy;
+    copy.plugin = batch->calling_plugin_;
+    copy.statement = r.statement;
+    copy.edits.assign(r.edits, r.edits + r.edit_count);
+    std::size_t bytes = copy.edits.size() * sizeof(lokadb_edit);
+    if (!take_text(*call, "replace", r.text, copy.text) ||
+        !take_values(*call, "replace", r.values, r.value_count, copy.values, bytes) ||
+        !pay_for(*call, *batch, bytes + copy.text.size()))
+      return LOKADB_FAILED;
+    if (copy.text.empty() || copy.text.find('\0') != std::string::npos) {
+      call->fault("replaced a statement by none, or by one with a zero byte");
+      return LOKADB_FAILED;
+    }
+    batch->replacements_.push_back(std::move(copy));
+    return LOKADB_OK;
+  });
 }
 
 const BatchStep* HostCalls::run_step(const char* function, const lokadb_batch* handle, std::uint32_t index,

@@ -33,7 +33,9 @@ class Reader {
       : statements_(statements), unnamed_(unnamed) {}
 
   bool read(Bytes messages) {
+    Bytes all = messages;
     while (auto head = peek_head(messages)) {
+      at_ = all.size() - messages.size();
       if (head->body == kBadLength || messages.size() < kHeaderSize + head->body) return false;
       if (!read_message(head->type, messages.subspan(kHeaderSize, head->body))) return false;
       out.last = head->type;
@@ -72,6 +74,7 @@ class Reader {
     MessageReader reader(body);
     BatchStatement& statement = out.statements.emplace_back();
     statement.form = LOKADB_SIMPLE;
+    statement.message = at_;
     statement.text = reader.cstring();
     return reader.finished();
   }
@@ -116,6 +119,7 @@ class Reader {
     const ParsedText* parsed = find(name);
     BatchStatement& statement = out.statements.emplace_back();
     statement.form = parsed != nullptr ? LOKADB_BIND : LOKADB_OTHER;
+    statement.message = at_;
     if (parsed != nullptr) {
       statement.text = parsed->text;
       statement.known_as = parsed->known_as;
@@ -215,6 +219,7 @@ class Reader {
   std::map<std::string, ParsedText> earlier_;
   std::map<std::string, std::size_t> portals_;
   std::vector<std::string> described_;
+  std::size_t at_ = 0;  // of the message that is read
 };
 
 }  // namespace

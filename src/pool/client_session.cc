@@ -286,7 +286,10 @@ void ClientSession::server_is_ready(char status) {
     return server.close_with(error);
   }
   if (server.owes_answers()) return;
-  if (routing_ != nullptr) statements_are_settled();  // the next batch may be looked at
+  if (routing_ != nullptr) {
+    statements_are_settled();  // the next batch may be looked at
+    routing_->server_is_ready();
+  }
   if (is_condemned_) return close(terminated());
   if (state_ == ClientState::Leaving) {
     leg_.server = nullptr;
@@ -324,8 +327,6 @@ void ClientSession::server_refused(const Error& error) {
 }
 
 void ClientSession::feeds_are_fresh() { routing_->feeds_are_fresh(); }
-
-void ClientSession::tell_refusal() { routing_->tell_refusal(); }
 
 // Logged in: from now on the plugins see its batches.
 void ClientSession::begin_routing() {

@@ -99,8 +99,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void lookup_answered();
   // What plugins know has been asked anew, for a batch of this session.
   void feeds_are_fresh();
-  // The error of a batch that plugins refused, in the place of a server's own.
-  void tell_refusal();
+  // Its batches and the plugins; null without plugins.
+  class Routing* routing() { return routing_.get(); }
   // The pool it asks for a server: its own, unless a batch is run elsewhere.
   Pool* wanted_pool() { return wanted_pool_ != nullptr ? wanted_pool_ : pool_; }
   // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.
@@ -167,6 +167,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   friend class Handover;
   friend class Routing;
   friend class RoutedBatch;
+  friend class CloudBatch;
   bool login_is_in_handshake() const;
   std::int64_t query_wait_limit() const;
   void drop_login();

@@ -8,8 +8,8 @@ namespace lokadb {
 
 namespace {
 constexpr std::size_t kMaxAnswer = 16u << 20;
+}  // namespace
 
-// What Parse says after the name.
 StatementPtr statement_of(const BatchStep& step, const TrackedNames& tracked) {
   ByteBuffer body;
   body.cstring(step.sql);
@@ -17,7 +17,20 @@ StatementPtr statement_of(const BatchStep& step, const TrackedNames& tracked) {
   for (const auto& value : step.values) body.u32(value.type);
   return intern_statement(body.bytes(), tracked);
 }
-}  // namespace
+
+void write_bind(ByteBuffer& out, std::string_view portal, std::string_view statement, const BatchStep& step) {
+  MessageWriter m(out, 'B');
+  m->cstring(portal);
+  m->cstring(statement);
+  m->u16(static_cast<std::uint16_t>(step.values.size()));
+  for (const auto& value : step.values) m->u16(value.is_binary ? 1 : 0);
+  m->u16(static_cast<std::uint16_t>(step.values.size()));
+  for (const auto& value : step.values) {
+    m->u32(value.is_null ? 0xffffffffu : static_cast<std::uint32_t>(value.value.size()));
+    if (!value.is_null) m->text(value.value);
+  }
+  m->u16(0);  // all columns as text
+}
 
 LegQuery::LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, Finished done)
     : server_(&server), steps_(std::move(steps)), done_(std::move(done)) {}
@@ -35,19 +48,7 @@ void LegQuery::send(BatchStep& step) {
   StatementPtr statement = statement_of(step, server_->pooler.tracked);
   server_->ensure_prepared(statement);
   ByteBuffer out;
-  {
-    MessageWriter m(out, 'B');
-    m->cstring("");
-    m->cstring(statement->server_name());
-    m->u16(static_cast<std::uint16_t>(step.values.size()));
-    for (const auto& value : step.values) m->u16(value.is_binary ? 1 : 0);
-    m->u16(static_cast<std::uint16_t>(step.values.size()));
-    for (const auto& value : step.values) {
-      m->u32(value.is_null ? 0xffffffffu : static_cast<std::uint32_t>(value.value.size()));
-      if (!value.is_null) m->text(value.value);
-    }
-    m->u16(0);  // all columns as text
-  }
+  write_bind(out, "", statement->server_name(), step);
   server_->expect_use(Request::Bind, *statement);
   {
     MessageWriter m(out, 'E');

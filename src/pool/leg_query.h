@@ -9,9 +9,14 @@
 #include "net/loop.h"
 #include "plugin/batch.h"
 #include "pool/answer_sink.h"
+#include "pool/prepared.h"
 #include "proto/message.h"
 
 namespace lokadb {
+
+// What a Parse says of it after the name; the Bind that runs it in a portal.
+StatementPtr statement_of(const BatchStep& step, const TrackedNames& tracked);
+void write_bind(ByteBuffer& out, std::string_view portal, std::string_view statement, const BatchStep& step);
 
 class LegQuery final : public AnswerSink, public Buriable {
  public:

@@ -63,6 +63,11 @@ struct Expected {
   bool sets_unnamed = false;         // makes or closes the unnamed statement
   bool takes_unnamed = false;        // and it was another client's before
   bool is_refusal = false;           // must fail; the client gets the error of its session's routing instead
+  bool is_step = false;              // of a plugin's step in front of a statement of the client
+  bool is_first_step = false;        // and nothing of the batch stands before it
+  bool is_last_step = false;         // all of them have passed when this is answered
+  bool is_replaced = false;          // a Query in other words than the client's: error positions are put right
+  bool stands_in = false;            // a Sync behind a Query: the client gets its answer only if the Query was skipped
   std::uint64_t unnamed_before = 0;  // whose it was
   std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
   std::unique_ptr<StatementUndo> undo;
@@ -84,6 +89,7 @@ class ReplyQueue {
     e.request = request;
     e.for_client = for_client;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
+    e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
     e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
@@ -95,6 +101,7 @@ class ReplyQueue {
     e.request = request;
     e.for_client = true;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
+    e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
     e.statement = 0;
     ++count_;
   }

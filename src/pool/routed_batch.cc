@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pool/cloud_batch.h"
 #include "pool/pooler.h"
 #include "pool/routing.h"
 #include "pool/worker.h"
@@ -10,7 +11,6 @@ namespace lokadb {
 
 namespace {
 constexpr int kMaxStaleGates = 2;
-constexpr std::string_view kStaleRouting = "LK001";
 
 Error plain_error(std::string_view state, std::string text, std::string to_log = {}) {
   return {SqlState(state), Severity::Error, std::move(text), std::move(to_log)};
@@ -101,6 +101,11 @@ void RoutedBatch::server_given(ServerConnection& server) {
 
 void RoutedBatch::resumed() {
   if (must_start_over_) return start_over();
+  if (phase_ == Phase::Stale) {
+    if (session_.state() == ClientState::Idle || !session_.leg_.server->owes_answers()) decide_anew();
+    return;
+  }
+  if (phase_ == Phase::InCloud && is_sent_) return;
   if (session_.state() == ClientState::Active && session_.is_linked() && !session_.leg_.server->owes_answers() &&
       query_ == nullptr)
     server_is_there();
@@ -111,6 +116,8 @@ void RoutedBatch::server_is_there() {
   switch (phase_) {
     case Phase::Asking:
       return run_asked_steps();
+    case Phase::InCloud:
+      return send_to_cloud();
     case Phase::CloudFirst:
       keep_cloud_leg();
       return run_direct();
@@ -292,6 +299,52 @@ void RoutedBatch::on_ready(ServerConnection& server, char status) {
     phase_ = Phase::Checking;
     want_server(*session_.pool());
   }
+}
+
+// ------------------------------------------------------------------ in the cloud
+
+bool RoutedBatch::has_cloud_work() const {
+  return verdict_.kind == LOKADB_CLOUD && is_whole() && CloudBatch::has_work(*batch_);
+}
+
+void RoutedBatch::start_in_cloud() {
+  phase_ = Phase::InCloud;
+  is_in_cloud_ = true;
+  is_sent_ = false;
+  if (session_.is_linked()) return send_to_cloud();
+  want_server(*session_.pool());
+}
+
+void RoutedBatch::send_to_cloud() {
+  is_sent_ = true;
+  ServerConnection& server = *session_.leg_.server;
+  began_in_transaction_ = server.transaction_status() != 'I';
+  if (read_.binds_earlier_unnamed && !read_.unnamed_parse) routing_.send_unnamed(server);
+  CloudBatch batch(session_, *batch_, messages_);
+  bool is_whole = batch.send();
+  routing_.keep_replaced(batch.take_query());
+  if (session_.state() == ClientState::Closed) return;
+  if (!is_whole) return server.close_with(plain_error("XX000", "the batch could not be sent as it was decided"));
+  if (!batch.has_steps()) steps_passed();
+}
+
+// The answers that follow go to the client as they come.
+void RoutedBatch::steps_passed() {
+  if (phase_ != Phase::InCloud) return;
+  phase_ = Phase::Over;
+  routing_.run_has_news();
+}
+
+bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
+  bool is_stale = code == kStaleRouting && phase_ == Phase::InCloud && is_first && !began_in_transaction_ &&
+                  read_.last != 'H';
+  phase_ = is_stale ? Phase::Stale : Phase::Over;
+  if (!is_stale) routing_.run_has_news();
+  return is_stale;
+}
+
+void RoutedBatch::server_is_ready() {
+  if (phase_ == Phase::Stale && !is_abandoned_) session_.worker.loop.resume_later(session_);
 }
 
 // ------------------------------------------------------------------ the check in the cloud

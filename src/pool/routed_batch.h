@@ -23,6 +23,9 @@ namespace lokadb {
 
 class Routing;
 
+// SQLSTATE of a step that finds the routing to be another than plugins thought.
+inline constexpr std::string_view kStaleRouting = "LK001";
+
 class RoutedBatch final : public AnswerSink, public Buriable {
  public:
   RoutedBatch(ClientSession& session, Routing& routing, std::vector<std::byte> messages, ReadBatch read,
@@ -39,6 +42,17 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool is_whole() const { return batch_->context().is_whole; }
   // Verdict LOKADB_DIRECT.
   void start();
+  // The client's own database, with steps in front of the statements, or statements in other words.
+  bool has_cloud_work() const;
+  void start_in_cloud();
+  bool is_in_cloud() const { return is_in_cloud_; }
+
+  // While it runs there: all steps have been answered, or one has failed. True: nobody is told, and the batch will be
+  // decided anew.
+  void steps_passed();
+  bool step_failed(std::string_view code, bool is_first);
+  bool is_stale() const { return phase_ == Phase::Stale; }
+  void server_is_ready();
 
   // From the session.
   void resumed();
@@ -59,6 +73,8 @@ class RoutedBatch final : public AnswerSink, public Buriable {
     Deciding,
     Asking,      // has or wants a server of the cloud, for steps of LOKADB_ASK
     Decided,     // verdict_ is there
+    InCloud,     // has or wants a server of the cloud, for the whole batch
+    Stale,       // a step there has found the routing to be another
     CloudFirst,  // wants a server of the cloud, to have it before the organization's
     Running,     // has or wants a server of the organization
     Refreshing,  // waits for what plugins know of the cloud to be asked anew
@@ -91,6 +107,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void keep_cloud_leg();
   void return_own_leg();
   void release_cloud_leg();
+  void send_to_cloud();
 
   ClientSession& session_;
   Routing& routing_;
@@ -102,6 +119,9 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   Check check_ = Check::None;
   std::unique_ptr<LegQuery> query_;
   ServerConnection* cloud_leg_ = nullptr;  // beside the organization's, which is the session's leg
+  bool is_in_cloud_ = false;
+  bool is_sent_ = false;                // there
+  bool began_in_transaction_ = false;
   bool is_own_leg_ = false;                // it was the session's before, and becomes so again
   bool has_asked_on_own_leg_ = false;
   bool is_replaying_ = false;

@@ -132,6 +132,7 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
   if (run_->is_over()) {
     used = size;
     remember_unnamed(run_->read());
+    is_open_ = run_->is_in_cloud() && last == 'H';
     session_.worker.loop.bury(std::move(run_));
     return Outcome::Done;
   }
@@ -156,6 +157,11 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       if (session_.state() == ClientState::Closed) return Outcome::Closed;
       return Outcome::Wait;
     default:
+      if (run_->has_cloud_work()) {
+        run_->start_in_cloud();
+        if (session_.state() == ClientState::Closed) return Outcome::Closed;
+        return run_->is_over() ? act(used) : std::optional(Outcome::Wait);
+      }
       // It could not be decided again where what it begins with is forgotten.
       decided_from_ = run_->read().binds_earlier_unnamed && run_->read().unnamed_parse ? 0 : session_.marks_.position;
       remember_unnamed(run_->read());
@@ -215,6 +221,34 @@ void Routing::send_unnamed(ServerConnection& server) {
 }
 
 void Routing::tell_refusal() { session_.stream_.send_copy(refusal_); }
+
+// ------------------------------------------------------------------ steps in the client's own database
+
+void Routing::steps_passed() {
+  if (run_ != nullptr) run_->steps_passed();
+}
+
+bool Routing::is_stale() const { return run_ != nullptr && run_->is_stale(); }
+
+void Routing::step_failed(Bytes error, bool is_first) {
+  auto fields = parse_error_fields(error.subspan(kHeaderSize));
+  std::string_view code = fields ? fields->code : std::string_view();
+  if (run_ != nullptr && run_->step_failed(code, is_first)) return;
+  if (code != kStaleRouting) return session_.stream_.send_copy(error);
+  ByteBuffer out;
+  write_error(out, {SqlState("40001"), Severity::Error, "the routing of the organization has changed; try again", {}});
+  session_.stream_.send_copy(out.bytes());
+}
+
+void Routing::server_is_ready() {
+  if (run_ != nullptr) run_->server_is_ready();
+}
+
+void Routing::keep_replaced(std::unique_ptr<ReplacedQuery> query) {
+  // Its bytes may not have been sent yet.
+  if (replaced_ != nullptr) session_.worker.loop.bury(std::move(replaced_));
+  replaced_ = std::move(query);
+}
 
 // ------------------------------------------------------------------ news
 

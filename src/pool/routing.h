@@ -11,6 +11,7 @@
 #include "plugin/chain.h"
 #include "pool/batch_reader.h"
 #include "pool/client_session.h"
+#include "pool/replaced_query.h"
 
 namespace lokadb {
 
@@ -34,7 +35,16 @@ class Routing {
   bool server_refused(const Error& error);  // false: the session is to be closed with it
   void feeds_are_fresh();
   void session_ended();
+  void server_is_ready();  // nothing is owed any more
+
+  // From the server: about a batch that runs in the client's own database.
   void tell_refusal();
+  void steps_passed();
+  void step_failed(Bytes error, bool is_first);
+  // The batch has met another routing and will begin anew: nothing of its end is for the client.
+  bool is_stale() const;
+  std::vector<std::byte> with_own_position(Bytes error) const { return replaced_->with_own_position(error); }
+
   // To another process: nothing of a batch has been handled that is not over.
   bool may_move() const;
   const UnnamedStatement& unnamed() const { return unnamed_; }
@@ -46,6 +56,9 @@ class Routing {
   void end_batch_after_error(char last);
   // The unnamed statement of an earlier batch, which the server does not have.
   void send_unnamed(ServerConnection& server);
+
+  // What a replaced Query was, until the next.
+  void keep_replaced(std::unique_ptr<ReplacedQuery> query);
 
   PluginChain& chain() { return chain_; }
   std::vector<void*>& slots() { return slots_; }
@@ -73,6 +86,7 @@ class Routing {
   bool has_ended_ = false;
   UnnamedStatement unnamed_;
   std::vector<std::byte> refusal_;  // ErrorResponse
+  std::unique_ptr<ReplacedQuery> replaced_;
 };
 
 }  // namespace lokadb

@@ -289,6 +289,7 @@ class ServerConnection final : public StreamOwner,
   void drop_skipped_syncs(bool after_error);
   bool has_undecided_requests();
   void after_error();
+  void tell_error(Bytes message);
   void send_error(Bytes message);
   bool is_about_changed_rows(std::string_view error);
   void forget_changed_statement(std::uint64_t number);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "pool/client_session.h"
 #include "pool/pooler.h"
+#include "pool/routing.h"
 #include "pool/server_connection.h"
 #include "pool/worker.h"
 
@@ -223,7 +224,10 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
   }
   stream_out(in, total, replies_.front().for_client, used);
   if (copy_in_) drop_skipped_syncs(false);
-  if (owed == Request::Execute) completed();
+  if (owed != Request::Execute) return true;
+  bool is_last_step = replies_.front().is_last_step;
+  completed();
+  if (is_last_step && client_ != nullptr) client_->routing()->steps_passed();
   return true;
 }
 
@@ -288,10 +292,21 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     // our own is the client's too: what follows in its batch is skipped because of it.
     if (in.size() < total) return false;
     used = total;
-    front.is_refusal ? client_->tell_refusal() : send_error(in.first(total));
+    tell_error(in.first(total));
   }
   after_error();
   return true;
+}
+
+// To the client, in the words that are its own.
+void ServerConnection::tell_error(Bytes message) {
+  const Expected& front = replies_.front();
+  if (front.is_refusal) return client_->routing()->tell_refusal();
+  if (front.is_step) return client_->routing()->step_failed(message, front.is_first_step);
+  if (!front.is_replaced) return send_error(message);
+  std::vector<std::byte> own = client_->routing()->with_own_position(message);
+  send_error(own);
+  worker_->loop.arena().adopt(std::move(own));  // until it has been sent
 }
 
 // The rows of the statement that the front uses are others than they were when it was prepared: the server says so, or
@@ -375,6 +390,9 @@ void ServerConnection::after_error() {
   skips_until_sync_ = end == replies_.size();
   undo_from(0, end);
   for (; end > 0; --end) pop_reply();
+  if (!replies_.empty() && replies_.front().stands_in) replies_.front().for_client = true;
+  if (client_ != nullptr && client_->routing() != nullptr && client_->routing()->is_stale() && !replies_.empty())
+    replies_.front().for_client = false;
   // A client that has left will not send the Sync.
   if (skips_until_sync_ && client_ != nullptr && client_->state() == ClientState::Leaving)
     close("client disconnect while server was not ready");

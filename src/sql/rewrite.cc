@@ -147,6 +147,22 @@ std::size_t PositionMap::to_old(std::size_t position) const {
   return position - shift;
 }
 
+PositionMap then(const PositionMap& first, const PositionMap& second) {
+  std::vector<PositionMap::Edit> all = first.edits();
+  for (const PositionMap::Edit& e : second.edits()) {
+    std::size_t at = first.to_old(e.at);
+    auto same = std::find_if(all.begin(), all.end(), [at](const PositionMap::Edit& other) { return other.at == at; });
+    if (same != all.end() && e.removed == 0)
+      same->added += e.added;
+    else
+      all.push_back({at, e.removed, e.added});
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  PositionMap out;
+  for (const PositionMap::Edit& e : all) out.replace(e.at, e.removed, e.added);
+  return out;
+}
+
 std::string quoted_name(std::string_view name) {
   std::string quoted = "\"";
   for (char c : name) {

@@ -25,12 +25,17 @@ class PositionMap {
   std::size_t to_new(std::size_t old_position) const;
   std::size_t to_old(std::size_t new_position) const;
 
- private:
   struct Edit {
     std::size_t at, removed, added;
   };
+  const std::vector<Edit>& edits() const { return edits_; }
+
+ private:
   std::vector<Edit> edits_;
 };
+
+// Both, one after the other. What the second changes of what the first has added is taken for added there.
+PositionMap then(const PositionMap& first, const PositionMap& second);
 
 struct Rewritten {
   std::string text;

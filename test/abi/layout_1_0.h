@@ -89,7 +89,22 @@ AT(lokadb_step, moment, 8);
 AT(lokadb_step, sql, 16);
 AT(lokadb_step, value_count, 32);
 AT(lokadb_step, values, 40);
-LEAST(lokadb_step, 48);
+AT(lokadb_step, statement, 48);
+LEAST(lokadb_step, 56);
+
+AT(lokadb_edit, at, 0);
+AT(lokadb_edit, removed, 8);
+AT(lokadb_edit, added, 16);
+SIZE(lokadb_edit, 24);
+
+AT(lokadb_replacement, struct_size, 0);
+AT(lokadb_replacement, statement, 4);
+AT(lokadb_replacement, text, 8);
+AT(lokadb_replacement, value_count, 24);
+AT(lokadb_replacement, values, 32);
+AT(lokadb_replacement, edit_count, 40);
+AT(lokadb_replacement, edits, 48);
+LEAST(lokadb_replacement, 56);
 
 AT(lokadb_step_value, is_null, 0);
 AT(lokadb_step_value, is_binary, 1);

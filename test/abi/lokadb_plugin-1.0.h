@@ -199,6 +199,9 @@ typedef struct lokadb_step {
   lokadb_string sql;
   uint32_t value_count;
   const struct lokadb_step_value *values;
+  /* LOKADB_CLOUD with LOKADB_BEFORE: in front of this statement of the batch, in the same transaction and packet; its
+     rows are not kept. Where it is one of several of a Query, in front of them all. An error fails what follows. */
+  uint32_t statement;
 } lokadb_step;
 
 typedef struct lokadb_step_value {
@@ -207,6 +210,23 @@ typedef struct lokadb_step_value {
   uint32_t type; /* OID; 0 = text of a type that the server infers */
   lokadb_string value;
 } lokadb_step_value;
+
+/* With LOKADB_CLOUD: a statement is sent in other words. Its parameters are the client's, with further ones behind. */
+typedef struct lokadb_edit {
+  size_t at; /* byte of the old text, in ascending order */
+  size_t removed;
+  size_t added;
+} lokadb_edit;
+
+typedef struct lokadb_replacement {
+  uint32_t struct_size;
+  uint32_t statement;  /* its number in the batch; LOKADB_SIMPLE or LOKADB_BIND */
+  lokadb_string text;  /* without a zero byte */
+  uint32_t value_count; /* LOKADB_BIND: these follow its own parameters */
+  const struct lokadb_step_value *values;
+  uint32_t edit_count; /* where the texts differ; error positions are put right by this */
+  const lokadb_edit *edits;
+} lokadb_replacement;
 
 /* Of a step that has been run. Row and column from 0. */
 typedef struct lokadb_cell {
@@ -296,6 +316,8 @@ typedef struct lokadb_host {
      that is written twice the last line counts. LOKADB_FAILED (which is no fault): there are no more. */
   int (*line)(const lokadb_section *section, lokadb_string of, uint32_t index, lokadb_string *name,
               lokadb_string *value);
+  /* In decide, with LOKADB_CLOUD; one for each statement. */
+  int (*replace)(lokadb_batch *batch, const lokadb_replacement *replacement);
 } lokadb_host;
 
 /* ------------------------------------------------------------------ the plugin */

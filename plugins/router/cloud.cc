@@ -1,0 +1,396 @@
+#include "cloud.h"
+
+#include <algorithm>
+#include <set>
+
+#include "router.h"
+#include "sql/parse.h"
+
+namespace lokadb::router {
+
+namespace {
+
+using route::Verdict;
+using sql::StatementClass;
+using Whose = Verdict::Whose;
+
+// The gate first: it may wait for the end of a pause.
+constexpr std::string_view kGate =
+    "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation, pg_catalog.set_config($4, $5, true), "
+    "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
+constexpr std::string_view kTenant =
+    "SELECT pg_catalog.set_config($1, $2, true), "
+    "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
+constexpr std::string_view kEnterOnly = "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation";
+
+// Commands that run outside of a transaction of ours, or that see no rows.
+bool takes_nothing(StatementClass kind) {
+  switch (kind) {
+    case StatementClass::Set:
+    case StatementClass::Transaction:
+    case StatementClass::Prepare:
+    case StatementClass::Show:
+    case StatementClass::Discard:
+    case StatementClass::Notify:
+    case StatementClass::Ddl:
+    case StatementClass::Utility:
+    case StatementClass::Empty:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::uint32_t oid_of(catalog::ValueType type) {
+  switch (type) {
+    case catalog::ValueType::Uuid:
+      return catalog::kUuidOid;
+    case catalog::ValueType::Text:
+      return catalog::kTextOid;
+    default:
+      return catalog::kInt8Oid;
+  }
+}
+
+class CloudWork {
+ public:
+  CloudWork(Router& router, lokadb_batch* batch, SessionState& session, const std::vector<Verdict>& verdicts)
+      : router_(router),
+        batch_(batch),
+        session_(session),
+        pieces_(session.batch.pieces),
+        verdicts_(verdicts),
+        catalog_(*session.batch.known.catalog) {
+    info_.struct_size = sizeof info_;
+    host->batch_info(batch, &info_);
+  }
+
+  int run() {
+    if (info_.transaction_status == 'E') return LOKADB_OK;
+    if (info_.transaction_status == 'I') session_.keeps_portal = false;
+    for (std::size_t first = 0; first < pieces_.size();) {
+      std::size_t end = first + 1;
+      while (end < pieces_.size() && pieces_[end].statement == pieces_[first].statement) ++end;
+      if (work_on(first, end) != LOKADB_OK) return LOKADB_FAILED;
+      first = end;
+    }
+    return LOKADB_OK;
+  }
+
+ private:
+  // --- the tenant and the gate
+
+  // What a later statement of the transaction reads from: it must not come under the tenant of another.
+  void note_portal(std::size_t index) {
+    const Piece& piece = pieces_[index];
+    bool stays = piece.kind() == StatementClass::Cursor || piece.row_limit != 0;
+    if (stays && (info_.transaction_status == 'T' || has_begun_)) session_.keeps_portal = true;
+  }
+
+  std::optional<std::string> tenant_for(std::size_t index) const {
+    const Verdict& v = verdicts_[index];
+    const Piece& piece = pieces_[index];
+    if (takes_nothing(piece.kind())) return std::nullopt;
+    bool is_named = v.known == Verdict::Known::Named || v.whose == Whose::All;
+    if (piece.kind() == StatementClass::Cursor && !is_named) return piece.is_named ? std::nullopt : std::optional("");
+    if (v.whose == Whose::NoTables) return std::nullopt;
+    if (v.whose == Whose::All) return "*";
+    if (session_.keeps_portal && !is_named) return "";
+    if (v.whose == Whose::One) return v.organization;
+    if (v.whose == Whose::Nobody) return catalog_.nobody();
+    return "";
+  }
+
+  // One statement of the batch, which may be several of one Query.
+  int work_on(std::size_t first, std::size_t end) {
+    std::optional<std::string> tenant;
+    bool is_one = true, sets_modes = false, has_control = false;
+    for (std::size_t i = first; i < end; ++i) {
+      note_portal(i);
+      has_control |= pieces_[i].kind() == StatementClass::Transaction;
+      sets_modes |= pieces_[i].sets_modes();
+      std::optional<std::string> own = tenant_for(i);
+      if (!own) continue;
+      is_one = is_one && (!tenant || *tenant == *own);
+      tenant = is_one ? *own : "";
+    }
+    if (has_control) in_force_.reset(), has_begun_ = true;
+    if (pieces_[first].kind() == StatementClass::Set) in_force_.reset();
+    // Isolation and the like can only be set before the first snapshot is taken.
+    if (!tenant || (sets_modes && end - first > 1)) return LOKADB_OK;
+    for (std::size_t i = first; i < end; ++i)
+      if (enter(i) != LOKADB_OK) return LOKADB_FAILED;
+    if (set_tenant(*tenant, pieces_[first].statement) != LOKADB_OK) return LOKADB_FAILED;
+    for (std::size_t i = first; i < end; ++i)
+      if (pieces_[i].kind() == StatementClass::Call) in_force_.reset();
+    if (has_control) return LOKADB_OK;
+    return is_one ? replace(first, end, *tenant) : LOKADB_OK;
+  }
+
+  // Gates of all organizations but the last ride alone, that with the tenant.
+  int enter(std::size_t index) {
+    const Verdict& v = verdicts_[index];
+    if (v.whose != Whose::One || takes_nothing(pieces_[index].kind())) return LOKADB_OK;
+    std::string keys = route::keys_argument(catalog_, v.keys);
+    if (!entered_.insert(v.organization + '\0' + keys).second) return LOKADB_OK;
+    if (pending_gate_ && add_gate(kEnterOnly, nullptr, pieces_[index].statement) != LOKADB_OK) return LOKADB_FAILED;
+    pending_gate_ = Gate{v.organization, std::to_string(v.generation), std::move(keys)};
+    return LOKADB_OK;
+  }
+
+  int set_tenant(const std::string& tenant, std::uint32_t statement) {
+    if (pending_gate_) {
+      in_force_ = tenant;
+      return add_gate(kGate, &tenant, statement);
+    }
+    if (in_force_ && *in_force_ == tenant) return LOKADB_OK;
+    in_force_ = tenant;
+    lokadb_step_value values[2] = {};
+    values[0] = text(catalog_.setting());
+    values[1] = text(tenant);
+    return add_step(kTenant, values, 2, statement);
+  }
+
+  int add_gate(std::string_view sql, const std::string* tenant, std::uint32_t statement) {
+    lokadb_step_value values[5] = {};
+    values[0] = text(pending_gate_->organization);
+    values[1] = text(pending_gate_->generation);
+    values[1].type = catalog::kInt8Oid;
+    values[2] = text(pending_gate_->keys);
+    values[2].type = kJsonbOid;
+    std::uint32_t count = 3;
+    if (tenant != nullptr) {
+      values[count++] = text(catalog_.setting());
+      values[count++] = text(*tenant);
+    }
+    int result = add_step(sql, values, count, statement);
+    pending_gate_.reset();
+    return result;
+  }
+
+  static lokadb_step_value text(const std::string& value) {
+    lokadb_step_value v{};
+    v.type = catalog::kTextOid;
+    v.value = lent(value);
+    return v;
+  }
+
+  int add_step(std::string_view sql, const lokadb_step_value* values, std::uint32_t count, std::uint32_t statement) {
+    lokadb_step step{};
+    step.struct_size = sizeof step;
+    step.moment = LOKADB_BEFORE;
+    step.sql = lent(sql);
+    step.value_count = count;
+    step.values = values;
+    step.statement = statement;
+    return host->add_step(batch_, &step) == UINT32_MAX ? LOKADB_FAILED : LOKADB_OK;
+  }
+
+  // --- other words
+
+  int replace(std::size_t first, std::size_t end, const std::string& tenant) {
+    if (tenant.empty() || tenant == "*") return LOKADB_OK;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (host->statement(batch_, pieces_[first].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
+    std::string_view old_text = view(s.text);
+    if (s.is_standard_strings == 0 && old_text.find('\\') != old_text.npos) return LOKADB_OK;
+    bool is_bind = s.form == LOKADB_BIND;
+    std::string parameter = "$" + std::to_string(s.parameter_count + 1);
+    std::string new_text;
+    std::vector<lokadb_edit> edits;
+    std::size_t done = 0;
+    bool has_parameter = false;
+    for (std::size_t i = first; i < end; ++i) {
+      const sql::Statement* facts = nullptr;
+      if (!wants_other_words(i)) continue;
+      if (!is_parsed_) parse(old_text, s.is_standard_strings != 0);
+      if (pieces_[i].number >= parsed_.statements.size()) return LOKADB_OK;
+      facts = &parsed_.statements[pieces_[i].number];
+      auto [begin, size] = place_of(*facts, old_text);
+      std::string value = is_bind ? parameter : sql::quoted_literal(tenant);
+      auto rewritten = rewrite(i, std::string(old_text.substr(begin, size)), value, is_bind);
+      if (!rewritten || !*rewritten) continue;
+      new_text.append(old_text.substr(done, begin - done)).append((*rewritten)->text);
+      for (const auto& e : (*rewritten)->positions.edits()) edits.push_back({e.at + begin, e.removed, e.added});
+      done = begin + size;
+      has_parameter |= is_bind && (*rewritten)->text.find(parameter) != std::string::npos;
+    }
+    is_parsed_ = false;
+    if (new_text.empty()) return LOKADB_OK;
+    new_text.append(old_text.substr(done));
+    return tell(pieces_[first].statement, new_text, edits, has_parameter ? &tenant : nullptr);
+  }
+
+  int tell(std::uint32_t statement, const std::string& new_text, const std::vector<lokadb_edit>& edits,
+           const std::string* tenant) {
+    lokadb_step_value value{};
+    if (tenant != nullptr) {
+      value = text(*tenant);
+      value.type = oid_of(catalog_.tenant_type());
+    }
+    lokadb_replacement r{};
+    r.struct_size = sizeof r;
+    r.statement = statement;
+    r.text = lent(new_text);
+    r.value_count = tenant != nullptr ? 1 : 0;
+    r.values = &value;
+    r.edit_count = static_cast<std::uint32_t>(edits.size());
+    r.edits = edits.data();
+    return host->replace(batch_, &r);
+  }
+
+  void parse(std::string_view text, bool has_standard_strings) {
+    parsed_ = sql::parse_sql(text, has_standard_strings);
+    is_parsed_ = true;
+  }
+
+  static std::pair<std::size_t, std::size_t> place_of(const sql::Statement& facts, std::string_view text) {
+    auto begin = static_cast<std::size_t>(facts.location);
+    return {begin, facts.length > 0 ? static_cast<std::size_t>(facts.length) : text.size() - begin};
+  }
+
+  bool wants_other_words(std::size_t index) const {
+    const Verdict& v = verdicts_[index];
+    return v.use_local_part || !unrestricted(index).empty();
+  }
+
+  // Relations of which every organization's part would be planned, and by UPDATE and DELETE opened.
+  std::vector<std::uint16_t> unrestricted(std::size_t index) const {
+    std::vector<std::uint16_t> out;
+    const Verdict& v = verdicts_[index];
+    if (!catalog_.has_moved_organizations() || v.use_local_part) return out;
+    bool is_about_one = v.whose == Whose::Nobody || (v.whose == Whose::One && v.known != Verdict::Known::Not);
+    StatementClass kind = pieces_[index].kind();
+    bool is_understood = kind == StatementClass::Select || kind == StatementClass::Insert ||
+                         kind == StatementClass::Update || kind == StatementClass::Delete;
+    if (!is_about_one || !is_understood) return out;
+    const route::Analysis& analysis = pieces_[index].analysis();
+    for (const route::Bound& b : analysis.bound) {
+      bool has_own = !b.sources.empty() && analysis.sources[b.sources.front()].kind == route::Source::Kind::Tenant;
+      bool is_insert = b.is_target && kind == StatementClass::Insert;
+      if (!has_own && !is_insert && may_read(catalog_.tables()[b.table])) out.push_back(b.relation);
+    }
+    return out;
+  }
+
+  // Of all columns, so that a subquery with all of them is allowed, too.
+  bool may_read(const catalog::Table& table) const {
+    return std::find(session_.batch.settings->readable.begin(), session_.batch.settings->readable.end(),
+                     table.quoted) != session_.batch.settings->readable.end();
+  }
+
+  Rewrites::Ptr rewrite(std::size_t index, const std::string& statement, const std::string& value, bool is_kept) {
+    std::string key;
+    if (is_kept) {
+      key = statement + '\0' + value + '\0' + (verdicts_[index].use_local_part ? 'l' : 't');
+      for (std::uint16_t relation : unrestricted(index)) key += std::to_string(relation) + ',';
+      if (auto known = router_.rewrites.find(key)) return known;
+    }
+    auto made = std::make_shared<const std::optional<sql::Rewritten>>(make(index, statement, value));
+    if (is_kept) router_.rewrites.keep(key, made);
+    return made;
+  }
+
+  std::optional<sql::Rewritten> make(std::size_t index, const std::string& statement, const std::string& value) const {
+    sql::Parsed parsed = sql::parse_sql(statement);
+    if (parsed.statements.size() != 1) return std::nullopt;
+    const sql::Statement& facts = parsed.statements.front();
+    const route::Analysis& analysis = pieces_[index].analysis();
+    if (verdicts_[index].use_local_part) return by_local_parts(analysis, statement, facts);
+    std::vector<std::uint16_t> read;
+    const route::Bound* target = nullptr;
+    for (std::uint16_t relation : unrestricted(index)) {
+      auto b = std::find_if(analysis.bound.begin(), analysis.bound.end(),
+                            [&](const route::Bound& bound) { return bound.relation == relation; });
+      b->is_target ? (void)(target = &*b) : read.push_back(relation);
+    }
+    std::optional<sql::Rewritten> out;
+    if (!read.empty()) {
+      const catalog::Table& table = table_of(analysis, read.front());
+      out = sql::wrap_relations(statement, facts, read, condition(table, value));
+    }
+    if (target == nullptr) return out;
+    const catalog::Table& table = catalog_.tables()[target->table];
+    if (!out) return sql::restrict_target(statement, facts, condition(table, value));
+    sql::Parsed again = sql::parse_sql(out->text);
+    if (again.statements.size() != 1) return out;
+    auto both = sql::restrict_target(out->text, again.statements.front(), condition(table, value));
+    if (!both) return out;
+    return sql::Rewritten{both->text, sql::then(out->positions, both->positions)};
+  }
+
+  const catalog::Table& table_of(const route::Analysis& analysis, std::uint16_t relation) const {
+    auto b = std::find_if(analysis.bound.begin(), analysis.bound.end(),
+                          [&](const route::Bound& bound) { return bound.relation == relation; });
+    return catalog_.tables()[b->table];
+  }
+
+  sql::TenantCondition condition(const catalog::Table& table, const std::string& value) const {
+    return {table.columns[table.tenant].name, value, table.tenant_type == catalog::ValueType::Text};
+  }
+
+  std::optional<sql::Rewritten> by_local_parts(const route::Analysis& analysis, const std::string& statement,
+                                               const sql::Statement& facts) const {
+    std::optional<sql::Rewritten> out;
+    for (std::uint16_t relation : analysis.local_parts) {
+      const catalog::Table& table = table_of(analysis, relation);
+      if (!out) {
+        out = sql::rename_relation(statement, facts, relation, table.local_schema, table.local_name);
+      } else {
+        sql::Parsed again = sql::parse_sql(out->text);
+        if (again.statements.size() != 1) return std::nullopt;
+        auto next = sql::rename_relation(out->text, again.statements.front(), relation, table.local_schema,
+                                         table.local_name);
+        if (next) next->positions = sql::then(out->positions, next->positions);
+        out = std::move(next);
+      }
+      if (!out) return std::nullopt;  // the root says what it cannot do
+    }
+    return out;
+  }
+
+  struct Gate {
+    std::string organization, generation, keys;
+  };
+
+  Router& router_;
+  lokadb_batch* batch_;
+  SessionState& session_;
+  const std::vector<Piece>& pieces_;
+  const std::vector<Verdict>& verdicts_;
+  const catalog::Catalog& catalog_;
+  lokadb_batch_info info_{};
+  std::optional<std::string> in_force_;  // the tenant, by a step of this batch
+  std::optional<Gate> pending_gate_;
+  std::set<std::string> entered_;
+  bool has_begun_ = false;
+  bool is_parsed_ = false;
+  sql::Parsed parsed_;
+};
+
+}  // namespace
+
+Rewrites::Ptr Rewrites::find(const std::string& key) const {
+  std::lock_guard lock(mutex_);
+  auto it = known_.find(key);
+  return it != known_.end() ? it->second : nullptr;
+}
+
+void Rewrites::keep(const std::string& key, Ptr rewritten) {
+  constexpr std::size_t kOverhead = 256;
+  std::size_t bytes = 2 * key.size() + kOverhead;
+  std::lock_guard lock(mutex_);
+  if (bytes_ + bytes > kLimit) {  // all anew: whatever is in use is back soon
+    known_.clear();
+    bytes_ = 0;
+  }
+  if (known_.emplace(key, std::move(rewritten)).second) bytes_ += bytes;
+}
+
+int add_cloud_work(Router& router, lokadb_batch* batch, SessionState& session,
+                   const std::vector<route::Verdict>& verdicts) {
+  return CloudWork(router, batch, session, verdicts).run();
+}
+
+}  // namespace lokadb::router

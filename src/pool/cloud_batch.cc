@@ -1,0 +1,190 @@
+#include "pool/cloud_batch.h"
+
+#include <algorithm>
+
+#include "pool/leg_query.h"
+#include "pool/pooler.h"
+#include "pool/server_connection.h"
+
+namespace lokadb {
+
+namespace {
+
+// Not the unnamed one, which may be the client's and still open.
+constexpr char kPortal[] = "lokadb_step";
+
+// The statement in other words, with the types of the further parameters behind those of its own.
+StatementPtr statement_of(const BatchReplacement& r, const BatchStatement& statement, const TrackedNames& tracked) {
+  ByteBuffer body;
+  body.cstring(r.text);
+  body.u16(static_cast<std::uint16_t>(statement.parameters.size() + r.values.size()));
+  for (const auto& p : statement.parameters) body.u32(p.declared_type);
+  for (const auto& v : r.values) body.u32(v.type);
+  return intern_statement(body.bytes(), tracked);
+}
+
+// The client's Bind for that statement. False: it is malformed.
+bool write_bind(ByteBuffer& out, Bytes body, const std::string& name, const BatchReplacement& r) {
+  MessageReader reader(body);
+  std::string_view portal = reader.cstring();
+  reader.cstring();
+  std::size_t format_count = reader.u16();
+  Bytes formats = reader.take(2 * format_count);
+  std::size_t count = reader.u16();
+  Bytes rest = reader.rest();
+  for (std::size_t i = 0; i < count && reader.ok(); ++i)
+    if (std::uint32_t size = reader.u32(); size != 0xffffffffu) reader.take(size);
+  if (!reader.ok() || (format_count > 1 && format_count != count)) return false;
+  Bytes values = rest.first(rest.size() - reader.rest().size());
+  MessageWriter m(out, 'B');
+  m->cstring(portal);
+  m->cstring(name);
+  m->u16(static_cast<std::uint16_t>(count + r.values.size()));
+  for (std::size_t i = 0; i < count; ++i)
+    m->u16(format_count == 0 ? 0 : load_u16(formats.data() + 2 * (format_count == 1 ? 0 : i)));
+  for (const auto& v : r.values) m->u16(v.is_binary ? 1 : 0);
+  m->u16(static_cast<std::uint16_t>(count + r.values.size()));
+  m->append(values);
+  for (const auto& v : r.values) {
+    m->u32(v.is_null ? 0xffffffffu : static_cast<std::uint32_t>(v.value.size()));
+    if (!v.is_null) m->text(v.value);
+  }
+  m->append(reader.rest());  // formats of the results
+  return true;
+}
+
+void write_execute_and_close(ByteBuffer& out) {
+  {
+    MessageWriter m(out, 'E');
+    m->cstring(kPortal);
+    m->u32(0);
+  }
+  MessageWriter m(out, 'C');
+  m->u8('P');
+  m->cstring(kPortal);
+}
+
+}  // namespace
+
+CloudBatch::CloudBatch(ClientSession& session, Batch& batch, Bytes messages)
+    : session_(session), batch_(batch), messages_(messages) {
+  for (const BatchStep& step : batch_.steps())
+    if (!step.is_done && step.leg == LOKADB_LEG_CLOUD && step.moment == LOKADB_BEFORE) steps_.push_back(&step);
+}
+
+bool CloudBatch::has_work(const Batch& batch) {
+  if (!batch.replacements().empty()) return true;
+  const auto& steps = const_cast<Batch&>(batch).steps();
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const BatchStep& s) { return !s.is_done && s.moment == LOKADB_BEFORE; });
+}
+
+bool CloudBatch::send() {
+  Bytes rest = messages_;
+  while (!rest.empty()) {
+    at_ = messages_.size() - rest.size();
+    auto head = peek_head(rest);
+    Bytes message = rest.first(kHeaderSize + head->body);
+    rest = rest.subspan(message.size());
+    ServerConnection* server = session_.leg().server;
+    std::size_t before = server->outstanding_count();
+    send_steps(at_, *server);
+    bool has_steps = server->outstanding_count() != before;
+    if (!send_message(*head, message, has_steps) || session_.leg().server != server) return false;
+  }
+  return true;
+}
+
+void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
+  ByteBuffer out;
+  for (const BatchStep* step : steps_) {
+    // Those of the first statement stand in front of everything, so that the batch can begin anew if they fail.
+    std::size_t place = step->statement == 0 ? 0 : batch_.statements()[step->statement].message;
+    if (place != message) continue;
+    StatementPtr prepared = lokadb::statement_of(*step, server.pooler.tracked);
+    server.ensure_prepared(prepared);
+    auto expect = [&](Request request) {
+      Expected* e = server.expect(request, false);
+      if (e == nullptr) return;
+      e->is_step = true;
+      e->is_first_step = message == 0;
+    };
+    lokadb::write_bind(out, kPortal, prepared->server_name(), *step);
+    expect(Request::Bind);
+    write_execute_and_close(out);
+    expect(Request::Execute);
+    if (Expected* e = server.last_expected(); step == steps_.back() && e != nullptr) e->is_last_step = true;
+    expect(Request::Close);
+    server.stream().send_copy(out.bytes());
+    out = ByteBuffer();
+  }
+}
+
+const BatchReplacement* CloudBatch::replacement_at(std::size_t message) const {
+  for (const BatchReplacement& r : batch_.replacements())
+    if (batch_.statements()[r.statement].message == message) return &r;
+  return nullptr;
+}
+
+bool CloudBatch::send_message(MessageHead head, Bytes message, bool has_steps) {
+  if (head.type == 'Q') return send_query(head, message, has_steps);
+  const BatchReplacement* r = head.type == 'B' ? replacement_at(at_) : nullptr;
+  if (r != nullptr) return send_bind(*r, batch_.statements()[r->statement], message);
+  std::size_t used = 0;
+  return session_.handle_request(head, message, used) == Outcome::Done;
+}
+
+// The steps begin a transaction that the Query goes on with. If one of them fails, the server skips everything up to
+// the Sync behind the Query, whose answer is the client's then; else nobody's.
+bool CloudBatch::send_query(MessageHead head, Bytes message, bool has_steps) {
+  bool is_replaced = replacement_at(at_) != nullptr;
+  if (is_replaced) {
+    query_ = replaced_query();
+    message = query_->message();
+    head = *peek_head(message);
+  }
+  std::size_t used = 0;
+  ServerConnection& server = *session_.leg().server;
+  if (session_.handle_request(head, message, used) != Outcome::Done || session_.leg().server != &server) return false;
+  Expected* query = server.last_expected();
+  if (query != nullptr && query->request == Request::Query) query->is_replaced = is_replaced;
+  if (!has_steps) return true;
+  server.send_own_sync();
+  if (Expected* sync = server.last_expected()) sync->stands_in = true;
+  return true;
+}
+
+// Pieces of the Query that are not replaced stay as they are.
+std::unique_ptr<ReplacedQuery> CloudBatch::replaced_query() const {
+  std::string old_text, text;
+  std::vector<lokadb_edit> edits;
+  for (std::uint32_t i = 0; i < batch_.statements().size(); ++i) {
+    const BatchStatement& piece = batch_.statements()[i];
+    if (piece.message != at_) continue;
+    auto r = std::find_if(batch_.replacements().begin(), batch_.replacements().end(),
+                          [i](const BatchReplacement& other) { return other.statement == i; });
+    bool is_replaced = r != batch_.replacements().end();
+    text += is_replaced ? std::string_view(r->text) : piece.text;
+    if (is_replaced)
+      for (lokadb_edit e : r->edits) edits.push_back({e.at + old_text.size(), e.removed, e.added});
+    old_text += piece.text;
+  }
+  bool is_utf8 = batch_.context().client_encoding == "UTF8";
+  return std::make_unique<ReplacedQuery>(std::move(old_text), text, std::move(edits), is_utf8);
+}
+
+// Under the name of the statement in other words. The client's own Parse goes as it came, so that what is wrong with
+// the statement is told of its own text.
+bool CloudBatch::send_bind(const BatchReplacement& r, const BatchStatement& statement, Bytes message) {
+  ServerConnection& server = *session_.leg().server;
+  StatementPtr prepared = statement_of(r, statement, server.pooler.tracked);
+  server.ensure_prepared(prepared);
+  ByteBuffer out;
+  if (!write_bind(out, message.subspan(kHeaderSize), prepared->server_name(), r)) return false;
+  server.note_residue(prepared->residue());
+  server.expect_use(Request::Bind, *prepared);
+  server.stream().send_copy(out.bytes());
+  return true;
+}
+
+}  // namespace lokadb

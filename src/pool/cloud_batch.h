@@ -1,0 +1,44 @@
+// A batch that goes to the client's own database with something of the plugins' in it: steps in front of statements,
+// and statements in other words. All of it leaves in one packet and runs in the client's own transaction. Worker of the
+// session.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "plugin/batch.h"
+#include "pool/client_session.h"
+#include "pool/replaced_query.h"
+
+namespace lokadb {
+
+class CloudBatch {
+ public:
+  // All outlive it. Nothing else may be owed by the session's server.
+  CloudBatch(ClientSession& session, Batch& batch, Bytes messages);
+  static bool has_work(const Batch& batch);
+  bool has_steps() const { return !steps_.empty(); }
+  // On the session's server. False: it could not be sent as a whole (logged).
+  bool send();
+
+  // The Query that was sent instead of the client's, if it was: its bytes are needed until the turn of the loop ends,
+  // the rest until it is answered.
+  std::unique_ptr<ReplacedQuery> take_query() { return std::move(query_); }
+
+ private:
+  void send_steps(std::size_t message, ServerConnection& server);
+  bool send_message(MessageHead head, Bytes message, bool has_steps);
+  bool send_query(MessageHead head, Bytes message, bool has_steps);
+  bool send_bind(const BatchReplacement& replacement, const BatchStatement& statement, Bytes message);
+  const BatchReplacement* replacement_at(std::size_t message) const;
+  std::unique_ptr<ReplacedQuery> replaced_query() const;
+
+  ClientSession& session_;
+  Batch& batch_;
+  Bytes messages_;
+  std::size_t at_ = 0;  // of the message that is being sent
+  std::vector<const BatchStep*> steps_;
+  std::unique_ptr<ReplacedQuery> query_;
+};
+
+}  // namespace lokadb

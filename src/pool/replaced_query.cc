@@ -1,0 +1,71 @@
+#include "pool/replaced_query.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "proto/message.h"
+
+namespace lokadb {
+
+namespace {
+
+// Where a byte of the new text was in the old one; what was added belongs to where it was put.
+std::size_t old_byte(const std::vector<lokadb_edit>& edits, std::size_t position) {
+  std::size_t shift = 0;  // old to new; may wrap on the way
+  for (const lokadb_edit& e : edits) {
+    if (position < e.at + shift) break;
+    if (position < e.at + shift + e.added) return e.at;
+    shift += e.added - e.removed;
+  }
+  return position - shift;
+}
+
+bool begins_character(char c, bool is_utf8) { return !is_utf8 || (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+std::size_t byte_of(std::string_view text, std::size_t character, bool is_utf8) {
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if (begins_character(text[at], is_utf8) && character-- == 0) return at;
+  return text.size();
+}
+
+std::size_t character_of(std::string_view text, std::size_t byte, bool is_utf8) {
+  std::string_view before = text.substr(0, std::min(byte, text.size()));
+  return static_cast<std::size_t>(
+      std::count_if(before.begin(), before.end(), [is_utf8](char c) { return begins_character(c, is_utf8); }));
+}
+
+}  // namespace
+
+ReplacedQuery::ReplacedQuery(std::string old_text, std::string_view new_text, std::vector<lokadb_edit> edits,
+                             bool is_utf8)
+    : old_text_(std::move(old_text)), edits_(std::move(edits)), is_utf8_(is_utf8) {
+  ByteBuffer out;
+  write_query(out, std::string(new_text));
+  message_ = std::move(out.storage());
+}
+
+// Manual, "Error and Notice Message Fields": field P counts characters from 1.
+std::vector<std::byte> ReplacedQuery::with_own_position(Bytes error) const {
+  ByteBuffer out;
+  MessageReader reader(error.subspan(kHeaderSize));
+  {
+    MessageWriter m(out, 'E');
+    for (std::uint8_t field = reader.u8(); field != 0 && reader.ok(); field = reader.u8()) {
+      std::string_view value = reader.cstring();
+      std::size_t position = 0;
+      bool is_number = std::from_chars(value.data(), value.data() + value.size(), position).ec == std::errc{};
+      m->u8(field);
+      m->cstring(field == 'P' && is_number && position > 0 ? own_position(position) : std::string(value));
+    }
+    m->u8(0);
+  }
+  return std::move(out.storage());
+}
+
+std::string ReplacedQuery::own_position(std::size_t position) const {
+  std::string_view text = as_text(Bytes(message_).subspan(kHeaderSize));
+  std::size_t byte = old_byte(edits_, byte_of(text, position - 1, is_utf8_));
+  return std::to_string(character_of(old_text_, byte, is_utf8_) + 1);
+}
+
+}  // namespace lokadb
