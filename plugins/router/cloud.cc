@@ -103,6 +103,7 @@ class CloudWork {
 
   // One statement of the batch, which may be several of one Query.
   int work_on(std::size_t first, std::size_t end) {
+    if (pieces_[first].is_parse) return replace_parse(first);
     std::optional<std::string> tenant;
     bool is_one = true, sets_modes = false, has_control = false;
     for (std::size_t i = first; i < end; ++i) {
@@ -219,11 +220,26 @@ class CloudWork {
     is_parsed_ = false;
     if (new_text.empty()) return LOKADB_OK;
     new_text.append(old_text.substr(done));
-    return tell(pieces_[first].statement, new_text, edits, has_parameter ? &tenant : nullptr);
+    return tell(pieces_[first].statement, new_text, edits, has_parameter ? &tenant : nullptr,
+                is_bind && verdicts_[first].use_local_part);
+  }
+
+  // What the root does not take is prepared for the local part: there it is run, if at all.
+  int replace_parse(std::size_t index) {
+    const route::Analysis& analysis = pieces_[index].analysis();
+    if (analysis.local_parts.empty()) return LOKADB_OK;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (host->statement(batch_, pieces_[index].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
+    std::string text(view(s.text));
+    sql::Parsed parsed = sql::parse_sql(text, s.is_standard_strings != 0);
+    if (parsed.statements.size() != 1) return LOKADB_OK;
+    auto rewritten = by_local_parts(analysis, text, parsed.statements.front());
+    return rewritten ? tell(pieces_[index].statement, rewritten->text, {}, nullptr, false) : LOKADB_OK;
   }
 
   int tell(std::uint32_t statement, const std::string& new_text, const std::vector<lokadb_edit>& edits,
-           const std::string* tenant) {
+           const std::string* tenant, bool with_parse) {
     lokadb_step_value value{};
     if (tenant != nullptr) {
       value = text(*tenant);
@@ -237,6 +253,7 @@ class CloudWork {
     r.values = &value;
     r.edit_count = static_cast<std::uint32_t>(edits.size());
     r.edits = edits.data();
+    r.with_parse = with_parse ? 1 : 0;
     return host->replace(batch_, &r);
   }
 

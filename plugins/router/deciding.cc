@@ -171,7 +171,7 @@ class Decision {
       parameters.push_back({view(p.value), p.declared_type, p.is_binary != 0, p.is_null != 0});
     }
     if (known->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
-    for (std::size_t n = 0; n < known->analyses.size(); ++n) state_.pieces.push_back({known, n, index, s.row_limit, false, literals, parameters});
+    for (std::size_t n = 0; n < known->analyses.size(); ++n) state_.pieces.push_back({known, n, index, s.row_limit, s.form == LOKADB_PARSE, false, literals, parameters});
     return LOKADB_OK;
   }
 
@@ -193,6 +193,11 @@ class Decision {
     std::vector<Verdict> verdicts;
     std::vector<route::Key> look_ups;
     for (const Piece& piece : state_.pieces) {
+      if (piece.is_parse) {  // decided when it is bound
+        verdicts.emplace_back().whose = Verdict::Whose::NoTables;
+        verdicts.back().reason = Reason::SessionCommand;
+        continue;
+      }
       verdicts.push_back(
           route::decide(piece.analysis(), {piece.literals->view(), piece.parameters}, session_for(piece), keys));
       Verdict& v = verdicts.back();

@@ -62,6 +62,7 @@ struct Piece {
   std::size_t number = 0;       // in the text
   std::uint32_t statement = 0;  // in the batch
   std::uint32_t row_limit = 0;
+  bool is_parse = false;  // not run in this batch
   bool is_named = false;  // the application has named organizations for it
   std::shared_ptr<const route::LiteralList> literals;
   std::vector<catalog::Parameter> parameters;

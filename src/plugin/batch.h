@@ -29,6 +29,7 @@ struct BatchStatement {
   };
   std::vector<Parameter> parameters;
   std::size_t message = 0;  // where its Query or Bind begins among the messages of the batch
+  std::string_view name;    // of the prepared statement
   std::uint32_t row_limit = 0;
   bool is_described = false;
   bool is_executed = false;
@@ -67,6 +68,7 @@ struct BatchReplacement {  // a copy of lokadb_replacement
   std::string text;
   std::vector<BatchStep::Value> values;
   std::vector<lokadb_edit> edits;
+  bool with_parse = false;
 };
 
 // What the session tells about itself and the batch; outlives the Batch.

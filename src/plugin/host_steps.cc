@@ -66,15 +66,17 @@ int HostCalls::replace(lokadb_batch* handle, const lokadb_replacement* given) {
     bool is_bind = statement.form == LOKADB_BIND;
     bool is_there = std::any_of(batch->replacements_.begin(), batch->replacements_.end(),
                                 [&](const BatchReplacement& other) { return other.statement == r.statement; });
-    if ((!is_bind && statement.form != LOKADB_SIMPLE) || is_there || (r.values == nullptr && r.value_count > 0) ||
+    bool may_have_values = is_bind && r.with_parse == 0;
+    if (statement.form == LOKADB_OTHER || is_there || (r.value_count > 0 && !may_have_values) || (r.values == nullptr && r.value_count > 0) ||
         (r.edits == nullptr && r.edit_count > 0) ||
-        r.value_count + (is_bind ? statement.parameters.size() : UINT16_MAX) > UINT16_MAX) {
+        r.value_count + statement.parameters.size() > UINT16_MAX) {
       call->fault("replaced what is no statement, a statement twice, or with values it cannot have");
       return LOKADB_FAILED;
     }
     BatchReplacement copy;
     copy.plugin = batch->calling_plugin_;
     copy.statement = r.statement;
+    copy.with_parse = r.with_parse != 0 || statement.form == LOKADB_PARSE;
     copy.edits.assign(r.edits, r.edits + r.edit_count);
     std::size_t bytes = copy.edits.size() * sizeof(lokadb_edit);
     if (!take_text(*call, "replace", r.text, copy.text) ||

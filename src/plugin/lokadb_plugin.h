@@ -220,12 +220,15 @@ typedef struct lokadb_edit {
 
 typedef struct lokadb_replacement {
   uint32_t struct_size;
-  uint32_t statement;  /* its number in the batch; LOKADB_SIMPLE or LOKADB_BIND */
+  uint32_t statement;  /* its number in the batch; not LOKADB_OTHER */
   lokadb_string text;  /* without a zero byte */
   uint32_t value_count; /* LOKADB_BIND: these follow its own parameters */
   const struct lokadb_step_value *values;
   uint32_t edit_count; /* where the texts differ; error positions are put right by this */
   const lokadb_edit *edits;
+  /* LOKADB_BIND: its Parse and Describe in this batch, too, because the server would not take the old text; with
+     LOKADB_PARSE it is about these alone. No further values then. */
+  uint8_t with_parse;
 } lokadb_replacement;
 
 /* Of a step that has been run. Row and column from 0. */

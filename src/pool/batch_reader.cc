@@ -81,14 +81,14 @@ class Reader {
 
   bool read_parse(Bytes body) {
     MessageReader reader(body);
-    std::string name(reader.cstring());
+    std::string_view name = reader.cstring();
     auto parsed = read_parse_body(reader.rest());
     if (!parsed) return false;
     if (name.empty())
       out.unnamed_parse = reader.rest();
     else
-      out.changed_names.push_back(name);
-    parses_[name] = {std::move(*parsed), false};
+      out.changed_names.emplace_back(name);
+    parses_[std::string(name)] = {std::move(*parsed), name, false};
     return true;
   }
 
@@ -115,9 +115,10 @@ class Reader {
   bool read_bind(Bytes body) {
     MessageReader reader(body);
     std::string portal(reader.cstring());
-    std::string name(reader.cstring());
-    const ParsedText* parsed = find(name);
+    std::string_view name = reader.cstring();
+    const ParsedText* parsed = find(std::string(name));
     BatchStatement& statement = out.statements.emplace_back();
+    statement.name = name;
     statement.form = parsed != nullptr ? LOKADB_BIND : LOKADB_OTHER;
     statement.message = at_;
     if (parsed != nullptr) {
@@ -149,14 +150,14 @@ class Reader {
   bool read_describe(Bytes body) {
     MessageReader reader(body);
     bool is_portal = reader.u8() == 'P';
-    std::string name(reader.cstring());
+    std::string_view name = reader.cstring();
     if (!reader.finished()) return false;
     if (!is_portal) {
       // Described with the Bind that uses it, if there is one in this batch.
       described_.push_back(name);
       return true;
     }
-    auto it = portals_.find(name);
+    auto it = portals_.find(std::string(name));
     if (it == portals_.end())
       out.statements.emplace_back().form = LOKADB_OTHER;
     else
@@ -189,9 +190,10 @@ class Reader {
     return true;
   }
 
-  void add_statement(std::uint32_t form, const ParsedText& parsed) {
+  void add_statement(std::uint32_t form, std::string_view name, const ParsedText& parsed) {
     BatchStatement& statement = out.statements.emplace_back();
     statement.form = form;
+    statement.name = name;
     statement.text = parsed.text;
     statement.known_as = parsed.known_as;
     statement.is_described = true;
@@ -199,11 +201,11 @@ class Reader {
 
   void add_parses_without_bind() {
     for (auto& [name, parse] : parses_)
-      if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.text);
-    for (const std::string& name : described_) {
-      if (parses_.contains(name)) continue;
-      if (const ParsedText* parsed = find(name))
-        add_statement(LOKADB_PARSE, *parsed);
+      if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.name, parse.text);
+    for (std::string_view name : described_) {
+      if (parses_.contains(std::string(name))) continue;
+      if (const ParsedText* parsed = find(std::string(name)))
+        add_statement(LOKADB_PARSE, name, *parsed);
       else
         out.statements.emplace_back().form = LOKADB_OTHER;
     }
@@ -211,6 +213,7 @@ class Reader {
 
   struct Parse {
     ParsedText text;
+    std::string_view name;
     bool is_bound = false;
   };
   const ClientStatements& statements_;
@@ -218,7 +221,7 @@ class Reader {
   std::map<std::string, Parse> parses_;
   std::map<std::string, ParsedText> earlier_;
   std::map<std::string, std::size_t> portals_;
-  std::vector<std::string> described_;
+  std::vector<std::string_view> described_;
   std::size_t at_ = 0;  // of the message that is read
 };
 

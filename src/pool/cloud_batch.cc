@@ -130,8 +130,31 @@ bool CloudBatch::send_message(MessageHead head, Bytes message, bool has_steps) {
   if (head.type == 'Q') return send_query(head, message, has_steps);
   const BatchReplacement* r = head.type == 'B' ? replacement_at(at_) : nullptr;
   if (r != nullptr) return send_bind(*r, batch_.statements()[r->statement], message);
+  MessageReader reader(message.subspan(kHeaderSize));
+  bool describes_statement = head.type == 'D' && reader.u8() == 'S';
+  if (head.type == 'P' || describes_statement) {
+    std::string_view name = reader.cstring();
+    r = replacement_of(name);
+    if (r != nullptr && head.type == 'P') return send_parse(*r, message);
+    if (r != nullptr && !name.empty()) return send_describe(*r, name);
+  }
   std::size_t used = 0;
   return session_.handle_request(head, message, used) == Outcome::Done;
+}
+
+const BatchReplacement* CloudBatch::replacement_of(std::string_view name) const {
+  for (const BatchReplacement& r : batch_.replacements()) {
+    const BatchStatement& statement = batch_.statements()[r.statement];
+    if (r.with_parse && statement.form != LOKADB_SIMPLE && statement.name == name) return &r;
+  }
+  return nullptr;
+}
+
+bool CloudBatch::replaces_unnamed() const {
+  return std::any_of(batch_.replacements().begin(), batch_.replacements().end(), [this](const BatchReplacement& r) {
+    const BatchStatement& statement = batch_.statements()[r.statement];
+    return statement.form != LOKADB_SIMPLE && statement.name.empty();
+  });
 }
 
 // The steps begin a transaction that the Query goes on with. If one of them fails, the server skips everything up to
@@ -173,8 +196,66 @@ std::unique_ptr<ReplacedQuery> CloudBatch::replaced_query() const {
   return std::make_unique<ReplacedQuery>(std::move(old_text), text, std::move(edits), is_utf8);
 }
 
-// Under the name of the statement in other words. The client's own Parse goes as it came, so that what is wrong with
-// the statement is told of its own text.
+// The client's name stands for the text as the client knows it; servers only ever see the other one.
+bool CloudBatch::send_parse(const BatchReplacement& r, Bytes message) {
+  ServerConnection& server = *session_.leg().server;
+  MessageReader reader(message.subspan(kHeaderSize));
+  std::string_view name = reader.cstring();
+  Bytes body = reader.rest();
+  reader.cstring();
+  Bytes types = reader.rest();
+  ByteBuffer replaced;
+  replaced.cstring(r.text);
+  replaced.append(types);
+  std::size_t used = 0;
+  if (name.empty()) {
+    ByteBuffer out;
+    {
+      MessageWriter m(out, 'P');
+      m->cstring("");
+      m->append(replaced.bytes());
+    }
+    server.set_unnamed_owner(session_.id, server.expect(Request::Parse));
+    server.set_unnamed_residue(residue::kNone);
+    server.stream().send_copy(out.bytes());
+    return true;
+  }
+  if (!session_.rewrites_statements() || session_.statements().find(name))
+    return session_.handle_request(*peek_head(message), message, used) == Outcome::Done;
+  server.ensure_prepared(intern_statement(replaced.bytes(), server.pooler.tracked));
+  auto undo = std::make_unique<StatementUndo>();
+  undo->client_name = name;
+  undo->statement = intern_statement(body, server.pooler.tracked);
+  undo->client_added = true;
+  session_.statements().set(name, undo->statement);
+  server.expect(Request::ParsedHere, true, std::move(undo));
+  return true;
+}
+
+bool CloudBatch::send_describe(const BatchReplacement& r, std::string_view name) {
+  ServerConnection& server = *session_.leg().server;
+  const StatementPtr& own = session_.statements().find(name);
+  if (!own) return false;
+  MessageReader reader(own->body());
+  reader.cstring();
+  ByteBuffer body;
+  body.cstring(r.text);
+  body.append(reader.rest());
+  StatementPtr prepared = intern_statement(body.bytes(), server.pooler.tracked);
+  server.ensure_prepared(prepared);
+  server.expect_use(Request::Describe, *prepared);
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'D');
+    m->u8('S');
+    m->cstring(prepared->server_name());
+  }
+  server.stream().send_copy(out.bytes());
+  return true;
+}
+
+// Under the name of the statement in other words. The client's own Parse goes as it came, if it can,
+// so that what is wrong with the statement is told of its own text.
 bool CloudBatch::send_bind(const BatchReplacement& r, const BatchStatement& statement, Bytes message) {
   ServerConnection& server = *session_.leg().server;
   StatementPtr prepared = statement_of(r, statement, server.pooler.tracked);

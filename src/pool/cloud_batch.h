@@ -17,6 +17,8 @@ class CloudBatch {
   // All outlive it. Nothing else may be owed by the session's server.
   CloudBatch(ClientSession& session, Batch& batch, Bytes messages);
   static bool has_work(const Batch& batch);
+  // A Bind of the unnamed statement needs none of an earlier batch.
+  bool replaces_unnamed() const;
   bool has_steps() const { return !steps_.empty(); }
   // On the session's server. False: it could not be sent as a whole (logged).
   bool send();
@@ -30,7 +32,11 @@ class CloudBatch {
   bool send_message(MessageHead head, Bytes message, bool has_steps);
   bool send_query(MessageHead head, Bytes message, bool has_steps);
   bool send_bind(const BatchReplacement& replacement, const BatchStatement& statement, Bytes message);
+  bool send_parse(const BatchReplacement& replacement, Bytes message);
+  bool send_describe(const BatchReplacement& replacement, std::string_view name);
   const BatchReplacement* replacement_at(std::size_t message) const;
+  // Of the statement's Parse and Describe.
+  const BatchReplacement* replacement_of(std::string_view name) const;
   std::unique_ptr<ReplacedQuery> replaced_query() const;
 
   ClientSession& session_;

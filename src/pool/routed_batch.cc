@@ -319,8 +319,8 @@ void RoutedBatch::send_to_cloud() {
   is_sent_ = true;
   ServerConnection& server = *session_.leg_.server;
   began_in_transaction_ = server.transaction_status() != 'I';
-  if (read_.binds_earlier_unnamed && !read_.unnamed_parse) routing_.send_unnamed(server);
   CloudBatch batch(session_, *batch_, messages_);
+  if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !batch.replaces_unnamed()) routing_.send_unnamed(server);
   bool is_whole = batch.send();
   routing_.keep_replaced(batch.take_query());
   if (session_.state() == ClientState::Closed) return;

@@ -47,8 +47,8 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void start_in_cloud();
   bool is_in_cloud() const { return is_in_cloud_; }
 
-  // While it runs there: all steps have been answered, or one has failed. True: nobody is told, and the batch will be
-  // decided anew.
+  // While it runs there: all steps have been answered, or are skipped after an error; or one has failed. True: nobody is
+  // told, and the batch will be decided anew.
   void steps_passed();
   bool step_failed(std::string_view code, bool is_first);
   bool is_stale() const { return phase_ == Phase::Stale; }

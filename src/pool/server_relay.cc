@@ -391,8 +391,10 @@ void ServerConnection::after_error() {
   undo_from(0, end);
   for (; end > 0; --end) pop_reply();
   if (!replies_.empty() && replies_.front().stands_in) replies_.front().for_client = true;
-  if (client_ != nullptr && client_->routing() != nullptr && client_->routing()->is_stale() && !replies_.empty())
-    replies_.front().for_client = false;
+  if (client_ != nullptr && client_->routing() != nullptr) {
+    client_->routing()->steps_passed();  // or are skipped
+    if (client_->routing()->is_stale() && !replies_.empty()) replies_.front().for_client = false;
+  }
   // A client that has left will not send the Sync.
   if (skips_until_sync_ && client_ != nullptr && client_->state() == ClientState::Leaving)
     close("client disconnect while server was not ready");

@@ -104,7 +104,8 @@ AT(lokadb_replacement, value_count, 24);
 AT(lokadb_replacement, values, 32);
 AT(lokadb_replacement, edit_count, 40);
 AT(lokadb_replacement, edits, 48);
-LEAST(lokadb_replacement, 56);
+AT(lokadb_replacement, with_parse, 56);
+LEAST(lokadb_replacement, 64);
 
 AT(lokadb_step_value, is_null, 0);
 AT(lokadb_step_value, is_binary, 1);

@@ -1,0 +1,345 @@
+"""What the router does to statements that go to the cloud: the gate and the tenant in front of them, other words."""
+
+import itertools
+import time
+
+import pytest
+
+import harness
+import wire
+from lokadb_world import APPLICATION, TABLES, World
+from test_router import documents
+from wire import bind, describe, execute, extended, flush, parse, query, sync
+
+AT_HOME, DIRECT, FDW, HOME_TOO = "1", "2", "3", "4"
+NOBODY = "-9223372036854775808"
+
+
+@pytest.fixture(scope="module")
+def world(cluster_of_session):
+    w = World(cluster_of_session)
+    w.set_up(APPLICATION % 200, *TABLES)
+    cluster_of_session.sql("do $$begin create role router login; exception when duplicate_object then null; end$$")
+    w.run("init", "-db", w.dsn(w.cloud), "-control-user", "router")
+    w.move(DIRECT)
+    w.move(FDW)
+    w.run("org-profile", "-db", w.dsn(w.cloud), "-org", FDW, *w.control_flags(), "fdw")
+    w.cluster.sql("create view opened as select server_name from postgres_fdw_get_connections()", w.cloud)
+    w.cluster.sql("grant select on opened to app", w.cloud)
+    yield w
+    w.drop()
+
+
+@pytest.fixture
+def proxy(start, world):
+    def make(**options):
+        sections = {
+            "refs": {"library": harness.plugin_file("refs")},
+            "router": {"library": harness.plugin_file("router"), "control_user": "router"},
+            "customers_app": {"user": "customers_app", "password": "app-pw"},
+        }
+        made = start(
+            databases={"app": "host=127.0.0.1 port=%d dbname=%s" % (world.cluster.port, world.cloud)},
+            plugins="refs, router",
+            sections=sections,
+            **{"pool_mode": "transaction", "default_pool_size": 1, **options}
+        )
+        made.wait_log("feed of router from app: up to date")
+        return made
+
+    return make
+
+
+numbers = itertools.count()
+
+
+def forms(sql, params=()):
+    """The statement in each form of the protocol; without parameters of its own also as a simple Query."""
+    name = "s%d" % next(numbers)
+    yield extended(sql, params)
+    yield extended(sql, params, name=name)
+    yield bind("", name, params) + describe("P", "") + execute() + sync()
+    if not params:
+        yield query(sql)
+        yield query("select 1; " + sql)
+
+
+def rows(client, sql):
+    return client.ask(query(sql)).rows
+
+
+def key_of(world, org, number=0):
+    return documents(world, org)[number][0]
+
+
+TENANT = "select current_setting('lokadb.tenant', true), title from documents where "
+
+
+def test_the_tenant_is_set_for_whoever_the_statement_is_about(proxy, world):
+    client = proxy().connect()
+    for org in (AT_HOME, FDW, HOME_TOO):
+        key, title = documents(world, org)[0]
+        for by in ("id = %s" % key, "organization_id = %s and title = '%s'" % (org, title)):
+            for batch in forms(TENANT + by):
+                assert client.ask(batch).rows[-1] == (org, title)
+        for by in ("id = $1", "id = $1 and organization_id = " + org):
+            for batch in forms(TENANT + by, [key]):
+                assert client.ask(batch).rows == [(org, title)]
+    for batch in forms("select count(*), min(current_setting('lokadb.tenant', true)) from documents"):
+        assert client.ask(batch).rows[-1] == ("200", "")
+
+
+def test_a_key_that_nobody_has_concerns_nobody(proxy, world):
+    client = proxy().connect()
+    for batch in forms("update documents set title = current_setting('lokadb.tenant') where id = 987654 returning id"):
+        assert client.ask(batch).rows[-1:] in ([], [("1",)])
+    assert rows(client, "select * from opened") == []
+
+
+def test_what_is_in_force_ends_with_the_transaction(proxy, world):
+    client = proxy().connect()
+    key, title = documents(world, FDW)[0]
+    assert rows(client, "begin; " + TENANT + "id = %s; commit" % key) == [(FDW, title)]
+    assert client.value("select coalesce(nullif(current_setting('lokadb.tenant', true), ''), '-')") == "-"
+    client.query("begin")
+    for org in (AT_HOME, FDW, HOME_TOO, FDW):
+        key, title = documents(world, org)[1]
+        assert rows(client, TENANT + "id = %s" % key) == [(org, title)]
+        client.query("savepoint a")
+        assert rows(client, TENANT + "id = %s" % key_of(world, AT_HOME))[0][0] == AT_HOME
+        client.query("rollback to a")
+        assert rows(client, TENANT + "organization_id = %s and id = %s" % (org, key)) == [(org, title)]
+    client.query("commit")
+    assert client.value("select coalesce(nullif(current_setting('lokadb.tenant', true), ''), '-')") == "-"
+
+
+def test_no_other_organization_is_dialled(proxy, world):
+    client = proxy().connect()
+    for org in (AT_HOME, HOME_TOO, FDW, AT_HOME):
+        key, title = documents(world, org)[2]
+        for sql, params in (
+            ("update documents set title = title where id = %s" % key, []),
+            ("update documents set title = title where id = $1", [key]),
+            ("delete from documents where id = $1 and title = 'no such'", [key]),
+            ("update documents d set title = d.title from documents e where d.id = $1 and e.id = $2", [key, key]),
+            ("select a.title from documents a join documents b on a.id = b.id where a.id = $1", [key]),
+        ):
+            for batch in forms(sql, params):
+                answer = client.ask(batch)
+                assert answer.errors == []
+                opened = {row[0] for row in rows(client, "select * from opened")}
+                assert opened <= {"lokadb_o" + FDW}, (org, sql)
+                assert (org == FDW) <= bool(opened)
+    world.cluster.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = '%s' and usename = 'app'" % world.cloud)
+
+
+def test_the_plan_has_the_part_of_one_organization_only(proxy, world):
+    client = proxy().connect()
+    for org in (AT_HOME, FDW, HOME_TOO, FDW, AT_HOME):
+        key, title = documents(world, org)[2]
+        client.query("begin")  # EXPLAIN itself is not put into other words
+        plan = client.ask(extended("select title from documents where id = $1", [key]))
+        assert plan.rows == [(title,)]
+        text = "\n".join(r[0] for r in rows(client, "explain select title from documents where id = %s and organization_id = %s" % (key, org)))
+        client.query("commit")
+        assert ("Foreign Scan" in text) == (org == FDW), text
+
+
+def test_conflicts_and_groups_of_an_organization_at_home(proxy, world):
+    client = proxy().connect()
+    key, title = documents(world, AT_HOME)[3]
+    upsert = "insert into documents (id, organization_id, title) values (%s, %s, 'new') on conflict (id) do update set title = excluded.title || '!' returning title"
+    for batch in forms(upsert % (key, AT_HOME)):
+        assert client.ask(batch).rows[-1] == ("new!",)
+    for batch in forms(upsert % ("$1", "$2"), [key, AT_HOME]):
+        assert client.ask(batch).rows == [("new!",)]
+    client.query("begin")
+    assert client.ask(query(upsert % (key, AT_HOME))).rows == [("new!",)]
+    client.query("rollback")
+    client.query("update documents set title = '%s' where id = %s" % (title, key))
+    grouped = "select id, title, count(*) from documents where organization_id = %s group by id order by id"
+    for batch in forms(grouped % AT_HOME):
+        answer = client.ask(batch)
+        assert answer.errors == []
+        assert [r[:2] for r in answer.rows if len(r) == 3] == documents(world, AT_HOME)
+
+
+def test_what_an_organization_on_fdw_cannot_have_is_refused(proxy, world):
+    client = proxy().connect()
+    key = key_of(world, FDW)
+    for sql in (
+        "insert into documents (id, organization_id, title) values (%s, %s, 'new') on conflict (id) do nothing" % (key, FDW),
+        "select id, title, count(*) from documents where organization_id = %s group by id" % FDW,
+        "select id from documents where id = %s for update skip locked" % key,
+        "select id from documents where id = %s for update nowait" % key,
+    ):
+        for batch in (query(sql), extended(sql), extended(sql, name="again")):
+            assert client.ask(batch).codes == ["0A000"], sql
+    assert rows(client, "select count(*) from documents where organization_id = " + FDW) == [("40",)]
+
+
+def test_errors_are_about_the_clients_own_text(proxy, world):
+    client = proxy().connect()
+    plain = world.app()
+    for sql in (
+        "select d.titel from documents d where d.id = %s" % key_of(world, FDW),
+        "select titel from documents where id = %s and title <> 'ü'" % key_of(world, FDW),
+        "select 'ü', title, titel from documents where id = %s" % key_of(world, FDW),
+        "select title from documents where id = %s and titel = 'ü'" % key_of(world, FDW),
+        "update documents set titel = 'ü' where id = %s" % key_of(world, AT_HOME),
+        "update documents set title = 'ü' where id = %s or titel" % key_of(world, AT_HOME),
+        "select 1/0, title, id from documents where id = %s and title ~ '('" % key_of(world, FDW),
+        "insert into documents (id, organization_id, titel) values (1, 1, 'x') on conflict (id) do nothing",
+    ):
+        (expected,) = plain.ask(query(sql)).errors
+        (found,) = client.ask(query(sql)).errors
+        assert (found.get("P"), found["C"], found["M"]) == (expected.get("P"), expected["C"], expected["M"]), sql
+        (found,) = client.ask(extended(sql)).errors
+        assert (found.get("P"), found["C"]) == (expected.get("P"), expected["C"]), sql
+
+
+def test_a_role_with_rights_on_columns_keeps_them(proxy, world):
+    world.cluster.sql("drop role if exists narrow; create role narrow login", world.cloud)
+    world.cluster.sql("grant select (id, title), update (title) on documents to narrow", world.cloud)
+    client = proxy(userlist={"narrow": ""}).connect(user="narrow")
+    for org in (AT_HOME, FDW):
+        key, title = documents(world, org)[0]
+        for batch in forms("select title from documents where id = %s" % key):
+            assert client.ask(batch).rows[-1] == (title,)
+        assert client.ask(query("update documents set title = title where id = %s" % key)).errors == []
+        assert client.fails("select organization_id from documents where id = %s" % key)["C"] == "42501"
+    world.cluster.sql("revoke all on documents from narrow", world.cloud)
+
+
+def test_commands_run_as_ever(proxy, world):
+    client = proxy(userlist={"postgres": ""}).connect(user="postgres")
+    for sql in (
+        "vacuum documents__local",
+        "create index concurrently passing on documents__local (title)",
+        "drop index concurrently passing",
+        "begin isolation level serializable; select count(*) from documents where organization_id = 1; commit",
+        "begin; set transaction isolation level repeatable read; select count(*) from documents where organization_id = 1; commit",
+        "do $$ begin perform count(*) from documents; commit; end $$",
+        "prepare p as select count(*) from documents where organization_id = 1",
+        "set lokadb.x = '1'",
+        "explain select * from documents where id = 1",
+        "copy (select id from documents where organization_id = 1) to stdout",
+        "listen a; unlisten a",
+        "",
+        "select",
+    ):
+        assert client.ask(query(sql)).errors == [], sql
+
+
+def test_cursors_and_portals_see_their_rows_whatever_comes_between(proxy, world):
+    client = proxy().connect()
+    for org in (AT_HOME, FDW):
+        expected = [k for k, _ in documents(world, org)]
+        other = key_of(world, HOME_TOO)
+        select = "select id from documents where organization_id = %s order by id" % org
+        client.query("begin")
+        client.query("declare c cursor for " + select)
+        client.ask(parse("p" + org, select) + bind("open", "p" + org) + sync())
+        seen, seen_too = [], []
+        for _ in range(len(expected)):
+            seen += [r[0] for r in rows(client, "fetch 3 from c")]
+            assert rows(client, "select id from documents where id = %s" % other) == [(other,)]
+            assert client.ask(extended("select id from documents where id = $1", [other])).rows == [(other,)]
+            seen_too += [r[0] for r in client.ask(execute("open", 3) + sync()).rows]
+        client.query("commit")
+        assert seen == expected
+        assert seen_too == expected
+
+
+def test_pipelines_of_several_organizations(proxy, world):
+    client = proxy().connect()
+    picked = [(org, *documents(world, org)[n]) for n in range(4) for org in (AT_HOME, FDW, HOME_TOO)]
+    batch = b"".join(
+        parse("", TENANT + "id = $1") + bind("", "", [key]) + describe("P") + execute() for _, key, _ in picked
+    )
+    assert client.ask(batch + sync()).rows == [(org, title) for org, _, title in picked]
+    # A failed one ends the rest, as ever.
+    broken = extended("select 1/0")[: -len(sync())]
+    answer = client.ask(batch + broken + batch + sync())
+    assert answer.rows == [(org, title) for org, _, title in picked] and answer.codes == ["22012"]
+    assert client.ask(batch[:0] + extended(TENANT + "id = $1", [picked[0][1]])).rows == [(picked[0][0], picked[0][2])]
+
+
+def test_the_unnamed_statement_stays_the_clients_own(proxy, world):
+    client = proxy().connect()
+    keys = [key_of(world, org, n) for n in range(3) for org in (AT_HOME, FDW)]
+    client.query("begin")
+    client.ask(parse("", "select id, $1::bigint from documents where id = $1") + describe("S", "") + sync())
+    for key in keys:
+        answer = client.ask(bind("", "", [key]) + execute() + sync())
+        assert answer.rows == [(key, key)] and answer.errors == []
+    described = client.ask(describe("S", "") + sync())
+    assert described.kinds == "tTZ"
+    client.query("commit")
+
+
+def test_a_batch_that_ends_in_flush(proxy, world):
+    client = proxy().connect()
+    key, title = documents(world, FDW)[0]
+    client.send(parse("", TENANT + "id = $1") + bind("", "", [key]) + execute() + flush())
+    assert client.read_until("C").rows == [(FDW, title)]
+    assert client.ask(sync()).status == "I"
+
+
+def test_what_functions_leave_behind_concerns_nobody_else(proxy, world):
+    world.cluster.sql(
+        "create or replace function leave(t text) returns text language sql as $$ select set_config('lokadb.tenant', t, false) $$",
+        world.cloud,
+    )
+    p = proxy()
+    one, two = p.connect(), p.connect()
+    for org in (FDW, AT_HOME, "99"):
+        one.query("select leave('%s')" % org)
+        assert rows(two, "select count(*) from documents") == [("200",)]
+        for other in (AT_HOME, FDW, HOME_TOO):
+            key, title = documents(world, other)[0]
+            for batch in forms("select title from documents where id = %s" % key):
+                assert two.ask(batch).rows[-1] == (title,)
+            assert rows(two, "select count(*) from documents where organization_id = " + other) == [("40",)]
+
+
+def test_a_pause_is_waited_for_and_told(proxy, world):
+    p = proxy(default_pool_size=5)
+    waiting, other = p.connect(timeout=30), p.connect()
+    for org in (AT_HOME, FDW):
+        key, title = documents(world, org)[0]
+        pauser = world.start("pause", "-db", world.dsn(world.cloud), "-org", org, "-for", "3s")
+        try:
+            harness.eventually(
+                lambda: world.cluster.sql(
+                    "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted", world.cloud
+                ).value
+                == "1"
+            )
+            begun = time.monotonic()
+            waiting.send(query("update documents set title = title where id = %s returning title" % key))
+            assert rows(other, "select title from documents where id = %s" % key_of(world, HOME_TOO))
+            assert other.ask(query("update documents set title = title where organization_id = %s" % HOME_TOO)).errors == []
+            assert time.monotonic() - begun < 2.5
+            assert waiting.ready().rows == [(title,)]
+        finally:
+            pauser.wait(20)
+
+
+def test_a_change_of_the_routing_is_seen_at_once_and_not_noticed(proxy, world):
+    p = proxy(default_pool_size=3)
+    client, in_transaction = p.connect(timeout=60), p.connect(timeout=60)
+    key, title = documents(world, HOME_TOO)[0]
+    assert rows(client, "select title from documents where id = %s" % key) == [(title,)]
+    in_transaction.query("begin")
+    rows(in_transaction, "select title from documents where id = %s" % key_of(world, AT_HOME))
+    router = "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'router' and datname = '%s'" % world.cloud
+    change = ["org-profile", "-db", world.dsn(world.cloud), "-org", FDW, *world.control_flags()]
+    key, title = documents(world, FDW)[0]
+    for profile in ("fdw+direct", "fdw", "fdw+direct", "fdw"):
+        world.cluster.sql(router, "postgres")
+        world.run(*change, profile)
+        for batch in forms("select title from documents where id = %s" % key):
+            assert client.ask(batch).rows[-1] == (title,)
+        assert client.ask(query("update documents set title = title where id = %s" % key)).errors == []
+    in_transaction.query("rollback")
