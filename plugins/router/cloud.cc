@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "copy_from.h"
 #include "router.h"
 #include "sql/parse.h"
 
@@ -20,6 +21,10 @@ constexpr std::string_view kGate =
     "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
 constexpr std::string_view kTenant =
     "SELECT pg_catalog.set_config($1, $2, true), "
+    "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
+// Of no organization in particular: a move goes on when it has ended.
+constexpr std::string_view kTenantOfWrite =
+    "SELECT lokadb.enter_all(), pg_catalog.set_config($1, $2, true), "
     "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
 constexpr std::string_view kEnterOnly = "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation";
 
@@ -67,7 +72,10 @@ class CloudWork {
 
   int run() {
     if (info_.transaction_status == 'E') return LOKADB_OK;
-    if (info_.transaction_status == 'I') session_.keeps_portal = false;
+    if (info_.transaction_status == 'I') {
+      session_.keeps_portal = false;
+      session_.copies = 0;
+    }
     for (std::size_t first = 0; first < pieces_.size();) {
       std::size_t end = first + 1;
       while (end < pieces_.size() && pieces_[end].statement == pieces_[first].statement) ++end;
@@ -101,6 +109,12 @@ class CloudWork {
     return "";
   }
 
+  bool is_write_to_any(std::size_t index) const {
+    const route::Analysis& a = pieces_[index].analysis();
+    bool is_any = verdicts_[index].whose == Whose::Unknown || verdicts_[index].whose == Whose::All;
+    return is_any && a.touch == route::Touch::LokadbTables && a.access == route::Access::Write;
+  }
+
   // One statement of the batch, which may be several of one Query.
   int work_on(std::size_t first, std::size_t end) {
     if (pieces_[first].is_parse) return replace_parse(first);
@@ -112,6 +126,7 @@ class CloudWork {
       sets_modes |= pieces_[i].sets_modes();
       std::optional<std::string> own = tenant_for(i);
       if (!own) continue;
+      writes_to_any_ |= is_write_to_any(i);
       is_one = is_one && (!tenant || *tenant == *own);
       tenant = is_one ? *own : "";
     }
@@ -125,6 +140,7 @@ class CloudWork {
     for (std::size_t i = first; i < end; ++i)
       if (pieces_[i].kind() == StatementClass::Call) in_force_.reset();
     if (has_control) return LOKADB_OK;
+    if (end - first == 1 && pieces_[first].kind() == StatementClass::Copy) return copy(first);
     return is_one ? replace(first, end, *tenant) : LOKADB_OK;
   }
 
@@ -140,16 +156,19 @@ class CloudWork {
   }
 
   int set_tenant(const std::string& tenant, std::uint32_t statement) {
+    bool enters_all = writes_to_any_ && !has_entered_all_;
+    if (pending_gate_ && enters_all && add_gate(kEnterOnly, nullptr, statement) != LOKADB_OK) return LOKADB_FAILED;
     if (pending_gate_) {
       in_force_ = tenant;
       return add_gate(kGate, &tenant, statement);
     }
-    if (in_force_ && *in_force_ == tenant) return LOKADB_OK;
+    if (in_force_ && *in_force_ == tenant && !enters_all) return LOKADB_OK;
     in_force_ = tenant;
+    has_entered_all_ |= enters_all;
     lokadb_step_value values[2] = {};
     values[0] = text(catalog_.setting());
     values[1] = text(tenant);
-    return add_step(kTenant, values, 2, statement);
+    return add_step(enters_all ? kTenantOfWrite : kTenant, values, 2, statement);
   }
 
   int add_gate(std::string_view sql, const std::string* tenant, std::uint32_t statement) {
@@ -236,6 +255,30 @@ class CloudWork {
     if (parsed.statements.size() != 1) return LOKADB_OK;
     auto rewritten = by_local_parts(analysis, text, parsed.statements.front());
     return rewritten ? tell(pieces_[index].statement, rewritten->text, {}, nullptr, false) : LOKADB_OK;
+  }
+
+  int copy(std::size_t index) {
+    const route::Analysis& analysis = pieces_[index].analysis();
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (host->statement(batch_, pieces_[index].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
+    if (s.form != LOKADB_SIMPLE || info_.statement_count != 1 || analysis.bound.size() != 1) return LOKADB_OK;
+    const catalog::Table& table = catalog_.tables()[analysis.bound.front().table];
+    const auto& guarded = session_.batch.settings->guarded;
+    if (std::find(guarded.begin(), guarded.end(), table.quoted) == guarded.end()) return LOKADB_OK;
+    std::string text(view(s.text));
+    sql::Parsed parsed = sql::parse_sql(text, s.is_standard_strings != 0);
+    if (parsed.statements.size() != 1) return LOKADB_OK;
+    auto made = copy_through_table(table, text, parsed.statements.front(), session_.copies);
+    if (!made) return LOKADB_OK;
+    ++session_.copies;
+    if (add_step(made->make_table, nullptr, 0, pieces_[index].statement) != LOKADB_OK) return LOKADB_FAILED;
+    lokadb_replacement r{};
+    r.struct_size = sizeof r;
+    r.statement = pieces_[index].statement;
+    r.text = lent(made->copy.text);
+    r.has_two = 1;
+    return host->replace(batch_, &r);
   }
 
   int tell(std::uint32_t statement, const std::string& new_text, const std::vector<lokadb_edit>& edits,
@@ -381,6 +424,7 @@ class CloudWork {
   std::optional<std::string> in_force_;  // the tenant, by a step of this batch
   std::optional<Gate> pending_gate_;
   std::set<std::string> entered_;
+  bool writes_to_any_ = false, has_entered_all_ = false;
   bool has_begun_ = false;
   bool is_parsed_ = false;
   sql::Parsed parsed_;

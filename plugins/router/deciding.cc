@@ -94,6 +94,8 @@ class Decision {
         return false;
       if (view(name.value) == kReadable)
         found.readable.emplace_back(view(value.value));
+      else if (view(name.value) == kGuarded)
+        found.guarded.emplace_back(view(value.value));
       else
         found.settings.emplace_back(view(name.value), view(value.value));
     }
@@ -246,8 +248,19 @@ class Decision {
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
     out_->kind = LOKADB_CLOUD;
+    out_->commits = commits();
     if (add_cloud_work(router_, batch_, session_, verdicts) != LOKADB_OK) return LOKADB_FAILED;
     return because(reason);
+  }
+
+  std::uint32_t commits() const {
+    bool is_own = info_.transaction_status == 'I' && info_.is_whole == 0;
+    for (const Piece& piece : state_.pieces) {
+      if (piece.is_parse) continue;
+      if (piece.commits()) return LOKADB_COMMITS_TRANSACTION;
+      is_own |= piece.may_write() && info_.transaction_status == 'I';
+    }
+    return is_own ? LOKADB_COMMITS_ITSELF : LOKADB_COMMITS_NOTHING;
   }
 
   // None: it can go direct as a whole.
@@ -342,6 +355,30 @@ class Decision {
 };
 
 }  // namespace
+
+bool Piece::may_write() const {
+  switch (kind()) {
+    case sql::StatementClass::Select:
+    case sql::StatementClass::Explain:
+      return analysis().access == route::Access::Write || analysis().touch == route::Touch::Unknown;
+    case sql::StatementClass::Set:
+    case sql::StatementClass::Transaction:
+    case sql::StatementClass::Cursor:
+    case sql::StatementClass::Show:
+    case sql::StatementClass::Discard:
+    case sql::StatementClass::Empty:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool Piece::commits() const {
+  using Kind = sql::TransactionControl::Kind;
+  const auto& t = text->parsed.statements[number].transaction;
+  return t && (t->kind == Kind::Commit || t->kind == Kind::PrepareTransaction || t->kind == Kind::CommitPrepared ||
+               t->kind == Kind::RollbackPrepared);
+}
 
 bool Piece::sets_modes() const {
   const sql::Statement& s = text->parsed.statements[number];

@@ -68,6 +68,8 @@ struct Piece {
   std::vector<catalog::Parameter> parameters;
   const route::Analysis& analysis() const { return text->analyses[number]; }
   sql::StatementClass kind() const { return text->parsed.statements[number].kind; }
+  bool may_write() const;
+  bool commits() const;
   // Of the transaction, before anything else in it.
   bool sets_modes() const;
 };
@@ -93,6 +95,7 @@ struct BatchState {
 struct SessionState {
   BatchState batch;
   sql::Lifted lifted;  // buffers, used again and again
+  std::uint32_t copies = 0;   // tables for COPY in the transaction
   bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
 };
 

@@ -105,8 +105,13 @@ std::string settings_query(const catalog::Catalog& catalog) {
   std::string sql = "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" +
                     names + "'" + std::string(kSearchPath) + "')";
   if (!tables.empty())
-    sql += " UNION ALL SELECT '" + std::string(kReadable) + "', t.name FROM (VALUES " + tables +
-           ") t(name) WHERE pg_catalog.has_table_privilege(pg_catalog.to_regclass(t.name), 'SELECT')";
+    sql += " UNION ALL SELECT w.what, t.name FROM (VALUES " + tables +
+           ") t(name), LATERAL (VALUES "
+           "('" +
+           std::string(kReadable) + "', pg_catalog.has_table_privilege(pg_catalog.to_regclass(t.name), 'SELECT')), ('" +
+           std::string(kGuarded) +
+           "', pg_catalog.row_security_active(pg_catalog.to_regclass(t.name)::pg_catalog.oid))) w(what, holds) "
+           "WHERE w.holds";
   return sql;
 }
 

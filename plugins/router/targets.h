@@ -19,11 +19,12 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 struct RoleFacts {
   Settings settings;
   std::vector<std::string> readable;  // tables of which it may read all columns, quoted
+  std::vector<std::string> guarded;   // tables whose row security it does not pass by
 };
 
-// SQL that gives the settings, a row each, and the tables behind them as kReadable; for the client's role on its own
+// SQL that gives the settings, a row each, and the tables behind them as kReadable and kGuarded; for the client's role on its own
 // connection.
-inline constexpr std::string_view kReadable = "may read";  // no setting has a name like this
+inline constexpr std::string_view kReadable = "may read", kGuarded = "is guarded";  // no settings have such names
 std::string settings_query(const catalog::Catalog& catalog);
 
 struct Login {

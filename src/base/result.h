@@ -24,6 +24,7 @@ inline constexpr std::string_view kUndefinedStatement = "26000";
 inline constexpr std::string_view kDuplicateStatement = "42P05";
 inline constexpr std::string_view kInvalidCatalogName = "3D000";
 inline constexpr std::string_view kResolutionUnknown = "08007";
+inline constexpr std::string_view kCompletionUnknown = "40003";
 inline constexpr std::string_view kProgramLimitExceeded = "54000";
 inline constexpr std::string_view kReloadFailed = "F0000";
 }  // namespace sqlstate

@@ -28,7 +28,7 @@ LOKADB_FIRST_SIZE(lokadb_parameter, value)
 LOKADB_FIRST_SIZE(lokadb_batch_info, client_encoding)
 LOKADB_FIRST_SIZE(lokadb_fact, reason)
 LOKADB_FIRST_SIZE(lokadb_step, statement)
-LOKADB_FIRST_SIZE(lokadb_replacement, with_parse)
+LOKADB_FIRST_SIZE(lokadb_replacement, has_two)
 LOKADB_FIRST_SIZE(lokadb_target, generation)
 LOKADB_FIRST_SIZE(lokadb_plugin, section_count)
 #undef LOKADB_FIRST_SIZE

@@ -69,6 +69,7 @@ struct BatchReplacement {  // a copy of lokadb_replacement
   std::vector<BatchStep::Value> values;
   std::vector<lokadb_edit> edits;
   bool with_parse = false;
+  bool has_two = false;
 };
 
 // What the session tells about itself and the batch; outlives the Batch.
@@ -94,6 +95,7 @@ struct BatchVerdict {
   std::uint32_t reason = kNoReason;  // in the table of that plugin (PluginChain::reason); none: the chain's own refusal
   std::string organization;
   std::uint32_t target = 0;
+  std::uint32_t commits = LOKADB_COMMITS_NOTHING;
   std::string sqlstate, message, detail, hint;  // LOKADB_REFUSE
 };
 

@@ -23,6 +23,7 @@ struct PluginOpinion {
   std::uint32_t kind = LOKADB_NO_OPINION;
   std::uint32_t reason = 0;
   std::uint32_t target = 0;
+  std::uint32_t commits = LOKADB_COMMITS_NOTHING;
   std::string organization;
   std::string sqlstate, message, detail, hint;  // LOKADB_REFUSE
 };

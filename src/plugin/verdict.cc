@@ -24,6 +24,8 @@ std::string read_refusal(const lokadb_verdict& verdict, PluginOpinion& opinion) 
 
 std::string read_place(const Batch& batch, const lokadb_verdict& verdict, PluginOpinion& opinion) {
   opinion.organization = view_of(verdict.organization);
+  if (verdict.commits > LOKADB_COMMITS_TRANSACTION) return format("said that it commits %u", verdict.commits);
+  opinion.commits = verdict.commits;
   if (verdict.kind == LOKADB_CLOUD) return {};
   if (opinion.organization.empty()) return "said direct without an organization";
   if (verdict.target >= batch.targets().size())
@@ -82,6 +84,7 @@ BatchVerdict combined(std::span<const RoundOpinion> opinions) {
     if (!opinion.organization.empty() && !all.organization.empty() && opinion.organization != all.organization)
       return disagreement(o.plugin, "organizations");
     if (all.organization.empty()) all.organization = opinion.organization;
+    all.commits = std::max(all.commits, opinion.commits);
     if (opinion.kind == LOKADB_DIRECT) {
       if (direct != nullptr && direct->opinion.target != opinion.target) return disagreement(o.plugin, "targets");
       direct = &o;

@@ -10,6 +10,7 @@
 #include "pool/cancel_request.h"
 #include "pool/peer_forward.h"
 #include "pool/pooler.h"
+#include "pool/routing.h"
 #include "pool/server_connection.h"
 #include "pool/worker.h"
 
@@ -65,6 +66,8 @@ void CancelJob::found(ClientSession& client, const std::shared_ptr<Request>& req
     refusal = "ignoring cancel request for server that is setting vars";
   } else if (!client.leg().server->has_outstanding()) {
     refusal = "cancel request for idle client";
+  } else if (client.routing() != nullptr && client.routing()->has_sent_commit()) {
+    refusal = "ignoring cancel request for client whose COMMIT is under way";
   }
   if (refusal != nullptr) return request->log_end(refusal);
   auto* job = new CancelJob(pooler, client.worker, *client.leg().server, client, request);

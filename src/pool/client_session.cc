@@ -316,7 +316,14 @@ void ClientSession::release_server() {
 }
 
 void ClientSession::server_lost(const Error& error) {
+  bool is_unknown = routing_ != nullptr && routing_->may_be_committing() && leg_.server->owes_answers();
   leg_.server = nullptr;
+  if (is_unknown && state_ != ClientState::Closed) {
+    Error unknown{sqlstate::kCompletionUnknown, Severity::Fatal,
+                  "the server was lost while a commit may have been under way; whether it was done is not known",
+                  error.log_text()};
+    return close(unknown, state_ != ClientState::Leaving || !left_politely_);
+  }
   if (state_ == ClientState::Closed) return;
   if (state_ == ClientState::UserAsked) return close(fatal("bouncer config error"));
   close(error, state_ != ClientState::Leaving || !left_politely_);

@@ -160,7 +160,8 @@ bool CloudBatch::replaces_unnamed() const {
 // The steps begin a transaction that the Query goes on with. If one of them fails, the server skips everything up to
 // the Sync behind the Query, whose answer is the client's then; else nobody's.
 bool CloudBatch::send_query(MessageHead head, Bytes message, bool has_steps) {
-  bool is_replaced = replacement_at(at_) != nullptr;
+  const BatchReplacement* replacement = replacement_at(at_);
+  bool is_replaced = replacement != nullptr;
   if (is_replaced) {
     query_ = replaced_query();
     message = query_->message();
@@ -170,7 +171,10 @@ bool CloudBatch::send_query(MessageHead head, Bytes message, bool has_steps) {
   ServerConnection& server = *session_.leg().server;
   if (session_.handle_request(head, message, used) != Outcome::Done || session_.leg().server != &server) return false;
   Expected* query = server.last_expected();
-  if (query != nullptr && query->request == Request::Query) query->is_replaced = is_replaced;
+  if (query != nullptr && query->request == Request::Query) {
+    query->is_replaced = is_replaced;
+    query->hides_first_tag = is_replaced && replacement->has_two;
+  }
   if (!has_steps) return true;
   server.send_own_sync();
   if (Expected* sync = server.last_expected()) sync->stands_in = true;

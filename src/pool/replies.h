@@ -67,6 +67,7 @@ struct Expected {
   bool is_first_step = false;        // and nothing of the batch stands before it
   bool is_last_step = false;         // all of them have passed when this is answered
   bool is_replaced = false;          // a Query in other words than the client's: error positions are put right
+  bool hides_first_tag = false;      // a Query of two statements in place of the client's one
   bool stands_in = false;            // a Sync behind a Query: the client gets its answer only if the Query was skipped
   std::uint64_t unnamed_before = 0;  // whose it was
   std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
@@ -90,6 +91,7 @@ class ReplyQueue {
     e.for_client = for_client;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
+    e.hides_first_tag = false;
     e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
@@ -102,6 +104,7 @@ class ReplyQueue {
     e.for_client = true;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
+    e.hides_first_tag = false;
     e.statement = 0;
     ++count_;
   }

@@ -157,6 +157,7 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       if (session_.state() == ClientState::Closed) return Outcome::Closed;
       return Outcome::Wait;
     default:
+      commits_ = verdict.commits;
       if (run_->has_cloud_work()) {
         run_->start_in_cloud();
         if (session_.state() == ClientState::Closed) return Outcome::Closed;
@@ -240,7 +241,25 @@ void Routing::step_failed(Bytes error, bool is_first) {
   session_.stream_.send_copy(out.bytes());
 }
 
+// An answer to the COMMIT of postgres_fdw that did not come leaves it open whether the rows are there.
+constexpr std::string_view kRemoteCommit = "COMMIT TRANSACTION";
+
+std::vector<std::byte> Routing::in_own_words(Bytes error, bool is_replaced) const {
+  if (is_replaced) return replaced_->with_own_position(error);
+  std::string_view text = as_text(error);
+  auto fields = parse_error_fields(error.subspan(kHeaderSize));
+  bool is_unknown = fields && fields->code.starts_with("08") && text.find(kRemoteCommit) != text.npos;
+  std::vector<std::byte> own(error.begin(), error.end());
+  if (is_unknown) {
+    auto at = static_cast<std::size_t>(fields->code.data() - text.data());
+    std::copy_n(as_bytes(sqlstate::kCompletionUnknown).begin(), fields->code.size(), own.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return own;
+}
+
 void Routing::server_is_ready() {
+  commits_ = LOKADB_COMMITS_NOTHING;
+  kept_tag_.clear();
   if (run_ != nullptr) run_->server_is_ready();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugin/chain.h"
@@ -43,7 +44,16 @@ class Routing {
   void step_failed(Bytes error, bool is_first);
   // The batch has met another routing and will begin anew: nothing of its end is for the client.
   bool is_stale() const;
-  std::vector<std::byte> with_own_position(Bytes error) const { return replaced_->with_own_position(error); }
+  // An ErrorResponse as the client is to see it. is_replaced: it is about the Query that was sent instead of its own.
+  std::vector<std::byte> in_own_words(Bytes error, bool is_replaced) const;
+  // The CommandComplete of the first of two statements, which are one for the client.
+  void keep_tag(Bytes message) { kept_tag_.assign(message.begin(), message.end()); }
+  bool has_kept_tag() const { return !kept_tag_.empty(); }
+  std::vector<std::byte> take_tag() { return std::exchange(kept_tag_, {}); }
+  // If the server is lost now: whether a commit may have been under way.
+  bool may_be_committing() const { return commits_ != LOKADB_COMMITS_NOTHING; }
+  // COMMIT itself has been sent: what it does must not be cancelled.
+  bool has_sent_commit() const { return commits_ == LOKADB_COMMITS_TRANSACTION; }
 
   // To another process: nothing of a batch has been handled that is not over.
   bool may_move() const;
@@ -84,8 +94,10 @@ class Routing {
   bool is_open_ = false;        // the last batch ended in Flush: its transaction goes on
   bool skips_to_sync_ = false;  // refused in the middle of an extended batch
   bool has_ended_ = false;
+  std::uint32_t commits_ = LOKADB_COMMITS_NOTHING;  // what the server works for
   UnnamedStatement unnamed_;
   std::vector<std::byte> refusal_;  // ErrorResponse
+  std::vector<std::byte> kept_tag_;
   std::unique_ptr<ReplacedQuery> replaced_;
 };
 

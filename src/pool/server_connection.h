@@ -275,6 +275,7 @@ class ServerConnection final : public StreamOwner,
   bool handle_copy_in(Bytes in, std::size_t total, std::size_t& used);
   void completed();
   void pop_reply();
+  void tell_first_tag(Bytes message);
   void forget_statements();
   void note_tag(std::string_view tag);
   bool handle_error(Bytes in, std::size_t total, std::size_t& used);

@@ -222,13 +222,28 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
     if (step_ == Step::None) note_tag(tag);
     if (changes_tables(tag)) has_changed_tables_ = true;
   }
-  stream_out(in, total, replies_.front().for_client, used);
+  if (replies_.front().hides_first_tag && client_ != nullptr && in.size() < total) return false;
+  if (replies_.front().hides_first_tag && client_ != nullptr) {
+    used = total;
+    tell_first_tag(in.first(total));
+  } else {
+    stream_out(in, total, replies_.front().for_client, used);
+  }
   if (copy_in_) drop_skipped_syncs(false);
   if (owed != Request::Execute) return true;
   bool is_last_step = replies_.front().is_last_step;
   completed();
   if (is_last_step && client_ != nullptr) client_->routing()->steps_passed();
   return true;
+}
+
+// That of the first of two statements is kept until the second has ended.
+void ServerConnection::tell_first_tag(Bytes message) {
+  Routing& routing = *client_->routing();
+  if (!routing.has_kept_tag()) return routing.keep_tag(message);
+  ByteBuffer out;
+  out.append(routing.take_tag());
+  send_own(out);
 }
 
 // The server has dropped all statements; those that were sent behind the command are still to come.
@@ -303,8 +318,8 @@ void ServerConnection::tell_error(Bytes message) {
   const Expected& front = replies_.front();
   if (front.is_refusal) return client_->routing()->tell_refusal();
   if (front.is_step) return client_->routing()->step_failed(message, front.is_first_step);
-  if (!front.is_replaced) return send_error(message);
-  std::vector<std::byte> own = client_->routing()->with_own_position(message);
+  if (client_->routing() == nullptr) return send_error(message);
+  std::vector<std::byte> own = client_->routing()->in_own_words(message, front.is_replaced);
   send_error(own);
   worker_->loop.arena().adopt(std::move(own));  // until it has been sent
 }

@@ -186,19 +186,24 @@ std::optional<Rewritten> rename_relation(std::string_view text, const Statement&
                                          std::string_view schema, std::string_view name) {
   if (relation >= facts.relations.size() || !facts.not_understood.empty()) return {};
   const Relation& old = facts.relations[relation];
-  if (old.use > Use::Delete) return {};
+  if (old.use > Use::Delete && old.use != Use::CopyFrom) return {};
   auto mention = find_mention(text, old);
   if (!mention) return {};
   Editor editor(text);
   std::string full_name = quoted_name(name);
   if (!schema.empty()) full_name = quoted_name(schema) + "." + full_name;
   editor.replace(mention->start, mention->name_end, full_name);
-  if (!old.has_alias) editor.replace(mention->alias_start, mention->alias_start, " AS " + quoted_name(old.alias));
+  if (!old.has_alias && old.use != Use::CopyFrom)
+    editor.replace(mention->alias_start, mention->alias_start, " AS " + quoted_name(old.alias));
   Rewritten rewritten = editor.finish();
   auto now = only_statement(rewritten.text);
   if (!now || now->relations.size() != facts.relations.size()) return {};
   Relation& renamed = now->relations[relation];
-  if (renamed.schema != schema || renamed.name != name || renamed.alias != old.alias) return {};
+  if (renamed.schema != schema || renamed.name != name) return {};
+  if (old.use == Use::CopyFrom)
+    renamed.alias = old.alias;
+  else if (renamed.alias != old.alias)
+    return {};
   renamed.catalog = old.catalog;
   renamed.schema = old.schema;
   renamed.name = old.name;

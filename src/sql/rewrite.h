@@ -52,7 +52,7 @@ struct TenantCondition {
 // `text` has one statement, that of the facts. Nothing: not rewritten.
 
 // `FROM documents d` -> `FROM "public"."documents__local" d`; without an alias `AS "documents"` is added. For relations
-// that are read, inserted into, updated or deleted from.
+// that are read, inserted into, updated or deleted from; and the target of COPY FROM, which has no alias.
 std::optional<Rewritten> rename_relation(std::string_view text, const Statement& facts, std::uint16_t relation,
                                          std::string_view schema, std::string_view name);
 

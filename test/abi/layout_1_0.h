@@ -67,6 +67,7 @@ AT(lokadb_verdict, message, 40);
 AT(lokadb_verdict, detail, 56);
 AT(lokadb_verdict, hint, 72);
 AT(lokadb_verdict, target, 88);
+AT(lokadb_verdict, commits, 92);
 LEAST(lokadb_verdict, 96);
 
 AT(lokadb_reason, id, 0);
@@ -105,6 +106,7 @@ AT(lokadb_replacement, values, 32);
 AT(lokadb_replacement, edit_count, 40);
 AT(lokadb_replacement, edits, 48);
 AT(lokadb_replacement, with_parse, 56);
+AT(lokadb_replacement, has_two, 57);
 LEAST(lokadb_replacement, 64);
 
 AT(lokadb_step_value, is_null, 0);

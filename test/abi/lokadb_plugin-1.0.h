@@ -141,6 +141,14 @@ enum lokadb_verdict_kind {
   LOKADB_REFUSE = 4  /* an error to the client, nothing is run */
 };
 
+/* What is lost with the connection to the server while the batch runs there: nothing that was not undone, or perhaps a
+   commit, which the client is then told (40003). */
+enum lokadb_commits {
+  LOKADB_COMMITS_NOTHING = 0,
+  LOKADB_COMMITS_ITSELF = 1,     /* its own statements, outside of a transaction block */
+  LOKADB_COMMITS_TRANSACTION = 2 /* COMMIT is among them: no cancel request is passed on, either */
+};
+
 /* Verdicts of several plugins are combined by strictness: refuse, ask, direct or cloud, no opinion. Direct against
    cloud is cloud; two different organizations (or targets) are a refusal (XX000), since one of the plugins must be
    wrong. Steps of a plugin whose verdict did not prevail in a round are dropped. */
@@ -155,6 +163,7 @@ typedef struct lokadb_verdict {
   lokadb_string hint;
   /* LOKADB_DIRECT: number from lokadb_host.add_target. */
   uint32_t target;
+  uint32_t commits; /* LOKADB_CLOUD: enum lokadb_commits; of several plugins the highest */
 } lokadb_verdict;
 
 typedef struct lokadb_reason {
@@ -229,6 +238,9 @@ typedef struct lokadb_replacement {
   /* LOKADB_BIND: its Parse and Describe in this batch, too, because the server would not take the old text; with
      LOKADB_PARSE it is about these alone. No further values then. */
   uint8_t with_parse;
+  /* LOKADB_SIMPLE: the text is two statements, and the client gets the command tag of the first when the second has
+     ended. */
+  uint8_t has_two;
 } lokadb_replacement;
 
 /* Of a step that has been run. Row and column from 0. */

@@ -9,7 +9,7 @@ import harness
 import wire
 from lokadb_world import APPLICATION, TABLES, World
 from test_router import documents
-from wire import bind, describe, execute, extended, flush, parse, query, sync
+from wire import bind, close, copy_data, copy_done, describe, execute, extended, flush, parse, query, sync
 
 AT_HOME, DIRECT, FDW, HOME_TOO = "1", "2", "3", "4"
 NOBODY = "-9223372036854775808"
@@ -343,3 +343,126 @@ def test_a_change_of_the_routing_is_seen_at_once_and_not_noticed(proxy, world):
             assert client.ask(batch).rows[-1] == (title,)
         assert client.ask(query("update documents set title = title where id = %s" % key)).errors == []
     in_transaction.query("rollback")
+
+
+def test_what_the_root_does_not_take_is_prepared_and_described(proxy, world):
+    client = proxy().connect()
+    grouped = "select id, title, count(*) from documents where organization_id = $1 group by id order by id"
+    upsert = "insert into documents (id, organization_id, title) values ($1, $2, 'x') on conflict (id) do nothing"
+    for name in ("one", ""):
+        for sql in (grouped, upsert):
+            answer = client.ask((close("S", name) if name else b"") + parse(name, sql) + describe("S", name) + sync())
+            assert answer.errors == [] and "t" in answer.kinds
+            answer = client.ask(describe("S", name) + sync())
+            assert answer.errors == [] and answer.kinds[0] == "t"
+            params = [AT_HOME] if sql == grouped else [key_of(world, AT_HOME), AT_HOME]
+            answer = client.ask(bind("", name, params) + describe("P", "") + execute() + sync())
+            assert answer.errors == []
+            if sql == grouped:
+                assert [r[:2] for r in answer.rows] == documents(world, AT_HOME)
+            params = [FDW] if sql == grouped else [key_of(world, FDW), FDW]
+            assert client.ask(bind("", name, params) + execute() + sync()).codes == ["0A000"]
+    client.query("begin")
+    assert client.ask(bind("", "one", [key_of(world, AT_HOME), AT_HOME]) + execute() + sync()).tags == ["INSERT 0 0"]
+    client.query("commit")
+
+
+COPIED = [
+    "copy documents (id, organization_id, title) from stdin",
+    "COPY public.documents(organization_id, id, title) FROM STDIN WITH (FORMAT csv, HEADER);",
+    "copy documents from stdin -- all columns",
+]
+
+
+@pytest.mark.parametrize("number", range(len(COPIED)))
+@pytest.mark.parametrize("org", [AT_HOME, FDW])
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_copy_into_a_table_under_row_security(proxy, world, number, org, in_transaction):
+    client = proxy().connect()
+    sql, first = COPIED[number], 100000 + 1000 * number
+    keys = range(first, first + 5)
+    lines = ["id,org,title"] if "csv" in sql else []
+    for key in keys:
+        lines.append("%s,%d,new" % (org, key) if "csv" in sql else "%d\t%s\tnew" % (key, org))
+    before = documents(world, org)
+    if in_transaction:
+        client.query("begin")
+        client.query("select count(*) from documents where organization_id = " + org)
+    for data, tags, codes in (
+        ("\n".join(lines) + "\n", ["COPY 5"], []),
+        ("\n".join(lines) + "\nbroken\n", [], ["22P04" if "csv" in sql else "22P02"]),
+    ):
+        if not tags and in_transaction:
+            client.query("savepoint a")
+        client.send(query(sql))
+        assert client.read_until("G").codes == []
+        client.send(copy_data(data.encode()) + copy_done())
+        answer = client.ready()
+        assert (answer.tags, bool(answer.codes)) == (tags, bool(codes))
+        if not tags and in_transaction:
+            client.query("rollback to a")
+        elif tags and not in_transaction:
+            assert client.query("delete from documents where id >= %d" % first).errors == []
+    if in_transaction:
+        assert client.query("delete from documents where id >= %d" % first).errors == []
+        client.query("commit")
+    assert documents(world, org) == before
+    assert client.ask(query("select 1")).rows == [("1",)]
+
+
+def test_a_server_lost_during_a_commit_is_told_as_unknown(proxy, world):
+    p = proxy(default_pool_size=4)
+    slow = "create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(20); return null; end $$"
+    world.cluster.sql(slow, world.cloud)
+    world.cluster.sql("create table if not exists deferred (a int); grant all on deferred to app", world.cloud)
+    world.cluster.sql(
+        "drop trigger if exists slow on deferred; create constraint trigger slow after insert on deferred deferrable initially deferred"
+        " for each row execute function slow()",
+        world.cloud,
+    )
+    kill = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep' and datname = '%s'" % world.cloud
+
+    def lost(*before, last):
+        client = p.connect(timeout=30)
+        for sql in before:
+            assert client.query(sql).errors == []
+        client.send(query(last))
+        harness.eventually(lambda: world.cluster.sql(kill, "postgres").rows == [("t",)])
+        return client.read_to_end().codes[-1]
+
+    assert lost("begin", "insert into deferred values (1)", last="commit") == "40003"
+    assert lost(last="insert into deferred values (1)") == "40003"
+    assert lost("begin", last="select pg_sleep(20)") != "40003"
+    assert lost(last="select pg_sleep(20), count(*) from documents where organization_id = 1") != "40003"
+
+
+def test_no_cancel_is_passed_on_once_commit_was_sent(proxy, world):
+    p = proxy(default_pool_size=4)
+    world.cluster.sql(
+        "create or replace function wait_a_second() returns trigger language plpgsql as $$ begin perform pg_sleep(1.5); return null; end $$;"
+        "create table if not exists waits (a int); grant all on waits to app; drop trigger if exists w on waits;"
+        "create constraint trigger w after insert on waits deferrable initially deferred for each row execute function wait_a_second()",
+        world.cloud,
+    )
+    client = p.connect(timeout=30)
+    client.query("begin")
+    client.query("insert into waits values (1)")
+    client.send(query("commit"))
+    harness.eventually(lambda: world.cluster.sql("select count(*) from pg_stat_activity where wait_event = 'PgSleep'", "postgres").value == "1")
+    client.cancel()
+    assert client.ready().tags == ["COMMIT"]
+    p.wait_log("COMMIT is under way")
+    client.send(query("select pg_sleep(20)"))
+    harness.eventually(lambda: world.cluster.sql("select count(*) from pg_stat_activity where wait_event = 'PgSleep'", "postgres").value == "1")
+    client.cancel()
+    assert client.ready().codes == ["57014"]
+
+
+def test_writes_of_no_one_in_particular_wait_for_a_move(proxy, world):
+    client = proxy(default_pool_size=3).connect()
+    client.query("begin")
+    assert client.query("update documents set title = title where title = 'no such'").errors == []
+    held = "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and ((classid::bigint << 32) | objid::bigint) = lokadb.pause_key('*')"
+    assert world.cluster.sql(held, world.cloud).value == "1"
+    client.query("commit")
+    assert world.cluster.sql(held, world.cloud).value == "0"
