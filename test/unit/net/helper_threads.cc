@@ -105,6 +105,7 @@ BOOST_AUTO_TEST_CASE(a_ticket_that_is_gone_takes_its_work_along) {
 
 BOOST_AUTO_TEST_CASE(the_end_leaves_busy_threads_behind) {
   bool told = false;
+  BOOST_REQUIRE(run_until({&loop}, [] { return HelperThreads::left_behind() == 0; }));  // of the tests before
   auto busy = helpers.run(loop, wait_at_gate(), [&] { told = true; });
   gate->wait_for(1);
   helpers.stop();

@@ -38,13 +38,14 @@ BOOST_AUTO_TEST_CASE(a_relation_gets_another_name_and_keeps_its_alias) {
        "update \"public\".\"documents__local\" AS \"documents\" set n = 1 where documents.id = 2 returning *"},
       {"delete from \"documents\" -- all\n using pages",
        "delete from \"public\".\"documents__local\" AS \"documents\" -- all\n using pages"},
+      {"copy documents (id) from stdin", "copy \"public\".\"documents__local\" (id) from stdin"},
   };
   for (const auto& [text, expected] : pairs) BOOST_TEST(renamed(text) == expected);
   BOOST_TEST(renamed("select (select max(id) from pages) from documents /* x */ d", 1) ==
              "select (select max(id) from \"public\".\"documents__local\" AS \"pages\") from documents /* x */ d");
   // What could not stand there, or would mean something else.
   for (const char* text :
-       {"table documents", "select public.documents.id from public.documents", "copy documents from stdin",
+       {"table documents", "select public.documents.id from public.documents",
         "lock documents", "select * from documents d (a, b)", "select * from U&\"documents\"", "truncate documents"})
     BOOST_TEST(renamed(text) == "not rewritten", text);
 }
