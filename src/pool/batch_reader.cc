@@ -197,7 +197,7 @@ class Reader {
     for (auto& [name, parse] : parses_)
       if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.text);
     for (const std::string& name : described_) {
-      if (parses_.contains(name)) continue;
+      if (parses_.contains(name) || earlier_.contains(name)) continue;  // a Bind uses it, or it has its Parse above
       if (const ParsedText* parsed = find(name))
         add_statement(LOKADB_PARSE, *parsed);
       else
