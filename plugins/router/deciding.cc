@@ -1,7 +1,6 @@
 // What becomes of a batch: its statements are read, keys whose organization must be known are published for the plugin
 // refs, and then src/route says where each statement goes.
 #include <algorithm>
-#include <unordered_map>
 
 #include "router.h"
 #include "sql/lexer.h"
@@ -22,31 +21,34 @@ class FoundKeys final : public route::KeySource {
  public:
   bool is_complete = true;
 
-  FoundKeys(lokadb_batch* batch, const BatchState& state) : state_(state) {
-    std::unordered_map<std::uint32_t, std::string_view> answers;
+  FoundKeys(lokadb_batch* batch, const BatchState& state) : state_(state), answers_(state.wanted.size()) {
+    if (state.wanted.empty()) return;
     std::uint32_t count = host->fact_count(batch);
     for (std::uint32_t i = 0; i < count; ++i) {
       lokadb_fact fact{};
       fact.struct_size = sizeof fact;
-      if (host->fact(batch, i, &fact) == LOKADB_OK && fact.kind == LOKADB_FACT_KEY_FOUND)
-        answers[fact.about] = view(fact.value);
+      if (host->fact(batch, i, &fact) == LOKADB_OK && fact.kind == LOKADB_FACT_KEY_FOUND) take(fact);
     }
-    for (const auto& wanted : state.wanted) {
-      auto it = answers.find(wanted.fact);
-      answers_.push_back(it == answers.end()  ? Found{}
-                         : it->second.empty() ? Found{Answer::Nobody, {}}
-                                              : Found{Answer::Found, it->second});
-      is_complete = is_complete && it != answers.end();
-    }
+    is_complete = std::all_of(answers_.begin(), answers_.end(),
+                              [](const Found& found) { return found.answer != Answer::NotAsked; });
   }
 
   Found find(const catalog::Table& table, std::string_view key) const override {
-    for (std::size_t i = 0; i < answers_.size(); ++i)
-      if (state_.wanted[i].key == key && state_.wanted[i].table == table.quoted) return answers_[i];
-    return {};
+    auto it = state_.wanted_index.find({table.quoted, key});
+    return it != state_.wanted_index.end() ? answers_[it->second] : Found{};
   }
 
  private:
+  // Wanted facts were published in order.
+  void take(const lokadb_fact& fact) {
+    auto it = std::lower_bound(state_.wanted.begin(), state_.wanted.end(), fact.about,
+                               [](const auto& wanted, std::uint32_t about) { return wanted.fact < about; });
+    if (it == state_.wanted.end() || it->fact != fact.about) return;
+    std::string_view organization = view(fact.value);
+    answers_[static_cast<std::size_t>(it - state_.wanted.begin())] =
+        organization.empty() ? Found{Answer::Nobody, {}} : Found{Answer::Found, organization};
+  }
+
   const BatchState& state_;
   std::vector<Found> answers_;
 };
@@ -120,12 +122,19 @@ class Decision {
     return LOKADB_OK;
   }
 
-  std::string search_path() {
+  std::string_view search_path() const {
     constexpr std::string_view kName = "search_path";
-    if (lokadb_string own = host->setting(batch_, lent(kName)); own.data != nullptr) return std::string(view(own));
+    if (lokadb_string own = host->setting(batch_, lent(kName)); own.data != nullptr) return view(own);
     for (const auto& [name, value] : state_.settings->settings)
       if (name == kName) return value;
     return "\"$user\", public";
+  }
+
+  void know_surroundings() {
+    std::string_view path = search_path();
+    SurroundingsPtr& known = session_.surroundings;
+    if (known == nullptr || known->search_path != path)
+      known = Surroundings::make(view(info_.database), view(info_.role), path);
   }
 
   Reason why_not_direct() const {
@@ -146,7 +155,7 @@ class Decision {
     // The server says so itself.
     if (info_.transaction_status == 'E') return LOKADB_OK;
     if (info_.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info_.client_encoding))) return LOKADB_OK;
-    std::string path = search_path();
+    know_surroundings();
     for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
       lokadb_statement s{};
       s.struct_size = sizeof s;
@@ -155,25 +164,42 @@ class Decision {
       if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
         state_.not_direct = Reason::SessionCommand;
       if (s.form == LOKADB_OTHER) continue;
-      if (read_statement(i, s, path) != LOKADB_OK) return LOKADB_FAILED;
+      if (read_statement(i, s) != LOKADB_OK) return LOKADB_FAILED;
     }
     return LOKADB_OK;
   }
 
-  int read_statement(std::uint32_t index, const lokadb_statement& s, const std::string& path) {
-    std::string_view text = view(s.text);
-    TextPtr known = router_.analyses.get(text, s.is_standard_strings != 0, state_.known.catalog, path, view(info_.role),
-                                         session_.lifted);
-    auto literals = std::make_shared<route::LiteralList>(text, session_.lifted);
-    std::vector<catalog::Parameter> parameters;
+  PieceValues& fresh_values() {
+    if (state_.values_used == state_.values.size()) state_.values.emplace_back();
+    return state_.values[state_.values_used++];
+  }
+
+  int read_statement(std::uint32_t index, const lokadb_statement& s) {
+    PieceValues& values = fresh_values();
+    values.parameters.clear();
     for (std::uint32_t n = 0; n < s.parameter_count; ++n) {
       lokadb_parameter p{};
       p.struct_size = sizeof p;
       if (host->parameter(batch_, index, n, &p) != LOKADB_OK) return LOKADB_FAILED;
-      parameters.push_back({view(p.value), p.declared_type, p.is_binary != 0, p.is_null != 0});
+      values.parameters.push_back({view(p.value), p.declared_type, p.is_binary != 0, p.is_null != 0});
     }
-    if (known->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
-    for (std::size_t n = 0; n < known->analyses.size(); ++n) state_.pieces.push_back({known, n, index, s.row_limit, s.form == LOKADB_PARSE, false, literals, parameters});
+    const CatalogPtr& catalog = state_.known.catalog;
+    TextPtr text;
+    const route::LiteralList* literals = &values.literals;
+    if (s.known_as != 0) {
+      values.prepared = router_.analyses.prepared(s.known_as, view(s.text), s.is_standard_strings != 0, catalog,
+                                                  session_.surroundings, session_.scratch);
+      text = values.prepared->text;
+      literals = &values.prepared->literals;
+    } else {
+      text = router_.analyses.get(view(s.text), s.is_standard_strings != 0, catalog, session_.surroundings,
+                                  session_.scratch);
+      values.literals.read(view(s.text), session_.scratch.lifted);
+    }
+    if (text->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
+    for (std::size_t n = 0; n < text->analyses.size(); ++n)
+      state_.pieces.push_back(
+          {text, n, index, s.row_limit, s.form == LOKADB_PARSE, false, literals, values.parameters});
     return LOKADB_OK;
   }
 
@@ -192,7 +218,8 @@ class Decision {
   int judge() {
     FoundKeys keys(batch_, state_);
     if (!keys.is_complete) return LOKADB_OK;  // the plugin refs is asking
-    std::vector<Verdict> verdicts;
+    std::vector<Verdict>& verdicts = state_.verdicts;
+    verdicts.clear();
     std::vector<route::Key> look_ups;
     for (const Piece& piece : state_.pieces) {
       if (piece.is_parse) {  // decided when it is bound
@@ -225,10 +252,11 @@ class Decision {
   int want(const std::vector<route::Key>& look_ups) {
     for (const route::Key& key : look_ups) {
       const std::string& table = state_.known.catalog->tables()[key.table].quoted;
-      bool is_there = std::any_of(state_.wanted.begin(), state_.wanted.end(),
-                                  [&](const auto& w) { return w.key == key.text && w.table == table; });
-      if (is_there) continue;
-      state_.wanted.push_back({host->fact_count(batch_), table, key.text});
+      if (state_.wanted_index.contains({table, key.text})) continue;
+      state_.wanted.push_back({host->fact_count(batch_), key.text});
+      const auto& wanted = state_.wanted.back();
+      state_.wanted_index.emplace(std::pair(std::string_view(table), std::string_view(wanted.key)),
+                                  state_.wanted.size() - 1);
       lokadb_fact fact{};
       fact.struct_size = sizeof fact;
       fact.kind = LOKADB_FACT_KEY_WANTED;
@@ -281,23 +309,24 @@ class Decision {
   Reason go_direct(const std::vector<Verdict>& verdicts) {
     const Verdict& first = verdicts.front();
     const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
-    Login login = router_.options.logins.find(first.organization);
-    if (organization == nullptr || organization->host.empty() || !login.is_known())
-      return Reason::NoDirectLogin;
-    for (std::size_t i = 0; i < verdicts.size(); ++i)
-      failed_ |= add_gate(state_.pieces[i].analysis(), verdicts[i]) != LOKADB_OK;
+    if (organization == nullptr || organization->host.empty()) return Reason::NoDirectLogin;
+    state_.target = router_.targets.get(state_.known.catalog, {state_.settings, &state_.settings->settings}, *organization,
+                                       router_.options.logins);
+    if (!state_.target->login.is_known()) return Reason::NoDirectLogin;
+    failed_ |= add_gates(verdicts) != LOKADB_OK;
     state_.organization = first.organization;
-    std::string hello = greeting(*state_.known.catalog, *organization, state_.settings->settings);
+    const Target& to = *state_.target;
     lokadb_target target{};
     target.struct_size = sizeof target;
     target.name = lent(organization->id);
     target.host = lent(organization->host);
-    target.port = static_cast<std::uint32_t>(std::atoi(organization->port.c_str()));
+    target.port = to.port;
     target.database = lent(organization->dbname);
-    target.user = lent(login.user);
-    target.password = lent(login.password);
+    target.user = lent(to.login.user);
+    target.password = lent(to.login.password);
     target.generation = static_cast<std::uint64_t>(organization->generation);
-    target.greeting = lent(hello);
+    target.greeting = lent(to.greeting);
+    target.known_as = to.number;
     out_->target = host->add_target(batch_, &target);
     failed_ |= out_->target == UINT32_MAX;
     out_->kind = LOKADB_DIRECT;
@@ -305,10 +334,30 @@ class Decision {
     return Reason::None;
   }
 
-  int add_gate(const route::Analysis& analysis, const Verdict& verdict) {
+  // One for all statements that need the same of the cloud, whatever their keys.
+  int add_gates(const std::vector<Verdict>& verdicts) {
+    if (verdicts.size() == 1) return add_gate(state_.pieces[0].analysis(), verdicts[0], verdicts[0].keys);
+    std::vector<bool> is_done(verdicts.size());
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      if (is_done[i]) continue;
+      const route::Analysis& analysis = state_.pieces[i].analysis();
+      std::vector<route::Key> keys = verdicts[i].keys;
+      for (std::size_t j = i + 1; j < verdicts.size(); ++j) {
+        const route::Analysis& other = state_.pieces[j].analysis();
+        bool is_same =
+            &other == &analysis || (other.p_tables == analysis.p_tables && other.p_rights == analysis.p_rights);
+        if (is_done[j] || !is_same) continue;
+        is_done[j] = true;
+        keys.insert(keys.end(), verdicts[j].keys.begin(), verdicts[j].keys.end());
+      }
+      if (add_gate(analysis, verdicts[i], keys) != LOKADB_OK) return LOKADB_FAILED;
+    }
+    return LOKADB_OK;
+  }
+
+  int add_gate(const route::Analysis& analysis, const Verdict& verdict, const std::vector<route::Key>& all_keys) {
     std::string generation = std::to_string(verdict.generation);
-    std::string keys = route::keys_argument(*state_.known.catalog, verdict.keys);
-    if (!gates_.insert(analysis.p_tables + '\0' + keys + '\0' + analysis.p_rights).second) return LOKADB_OK;
+    std::string keys = route::keys_argument(*state_.known.catalog, all_keys);
     lokadb_step_value values[5] = {};
     values[0].type = kTextOid;
     values[0].value = lent(verdict.organization);
@@ -342,7 +391,7 @@ class Decision {
     return because(v.reason);
   }
 
-  static std::string fingerprint(const Piece& piece) { return piece.text->fingerprint; }
+  static const std::string& fingerprint(const Piece& piece) { return piece.text->fingerprint; }
 
   Router& router_;
   lokadb_batch* batch_;
@@ -350,7 +399,6 @@ class Decision {
   SessionState& session_;
   BatchState& state_;
   lokadb_batch_info info_{};
-  std::set<std::string> gates_;
   bool failed_ = false;  // a call of the host has
 };
 
@@ -375,13 +423,13 @@ bool Piece::may_write() const {
 
 bool Piece::commits() const {
   using Kind = sql::TransactionControl::Kind;
-  const auto& t = text->parsed.statements[number].transaction;
+  const auto& t = text->facts->parsed.statements[number].transaction;
   return t && (t->kind == Kind::Commit || t->kind == Kind::PrepareTransaction || t->kind == Kind::CommitPrepared ||
                t->kind == Kind::RollbackPrepared);
 }
 
 bool Piece::sets_modes() const {
-  const sql::Statement& s = text->parsed.statements[number];
+  const sql::Statement& s = text->facts->parsed.statements[number];
   if (s.setting && s.setting->kind == sql::Setting::Kind::Transaction) return true;
   const auto& t = s.transaction;
   return t && (!t->isolation.empty() || t->read_only || t->deferrable);

@@ -12,13 +12,33 @@ int fail(std::string_view text) { return host->fail("XX000", lent(text)); }
 
 RoleSettings::Ptr RoleSettings::find(std::string_view database, std::string_view role) const {
   std::lock_guard lock(mutex_);
-  auto it = known_.find({std::string(database), std::string(role)});
+  auto it = known_.find(std::pair(database, role));
   return it != known_.end() ? it->second : nullptr;
 }
 
 void RoleSettings::put(std::string_view database, std::string_view role, RoleFacts facts) {
   std::lock_guard lock(mutex_);
   known_[{std::string(database), std::string(role)}] = std::make_shared<const RoleFacts>(std::move(facts));
+}
+
+void BatchState::start_anew() {
+  constexpr std::size_t kMuch = 64;
+  known = {};
+  settings = nullptr;
+  settings_step = UINT32_MAX;
+  is_read = false;
+  not_direct = route::Reason::None;
+  pieces.clear();
+  verdicts.clear();
+  wanted_index.clear();
+  wanted.clear();
+  target = nullptr;
+  for (std::size_t i = 0; i < values_used; ++i) values[i].prepared = nullptr;
+  values_used = 0;
+  if (values.size() <= kMuch) return;
+  values.resize(kMuch);
+  pieces = {};
+  verdicts = {};
 }
 
 void RoleSettings::forget(std::string_view database) {
@@ -70,7 +90,9 @@ int init(const lokadb_section* section, void** self) {
 int reload(void* self, const lokadb_section* section) {
   Options next;
   if (take_options(next, section) != LOKADB_OK) return LOKADB_FAILED;
-  static_cast<Router*>(self)->options = std::move(next);
+  Router& router = *static_cast<Router*>(self);
+  router.options = std::move(next);
+  router.targets.clear();
   return LOKADB_OK;
 }
 
@@ -79,7 +101,7 @@ void* session_begin(void*, lokadb_string, lokadb_string) { return new SessionSta
 void session_end(void*, void* slot) { delete static_cast<SessionState*>(slot); }
 
 int inspect(void*, lokadb_batch* batch, lokadb_verdict*) {
-  static_cast<SessionState*>(host->slot(batch))->batch = BatchState();
+  static_cast<SessionState*>(host->slot(batch))->batch.start_anew();
   return LOKADB_OK;
 }
 
@@ -101,6 +123,8 @@ void feed_changed(void* self, lokadb_string database, lokadb_string value, int i
   Router& router = *static_cast<Router*>(self);
   std::string fault = router.catalogs.changed(view(database), view(value), is_fresh != 0);
   router.role_settings.forget(view(database));
+  router.targets.clear();
+  router.analyses.forget_stale(view(database), router.catalogs.find(view(database)).catalog);
   if (fault.empty()) return;
   std::string text = "router: the catalog of " + std::string(view(database)) + " cannot be read: " + fault;
   host->log(0, lent(text));

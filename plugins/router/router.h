@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,8 +38,16 @@ class RoleSettings {
   void forget(std::string_view database);
 
  private:
+  struct Less {
+    using is_transparent = void;
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      int order = std::string_view(a.first).compare(b.first);
+      return order != 0 ? order < 0 : std::string_view(a.second) < b.second;
+    }
+  };
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, Ptr> known_;
+  std::map<std::pair<std::string, std::string>, Ptr, Less> known_;
 };
 
 struct Options {
@@ -53,6 +62,7 @@ struct Router {
   Catalogs catalogs;
   Analyses analyses;
   RoleSettings role_settings;
+  Targets targets;
   Rewrites rewrites;
 };
 
@@ -62,20 +72,26 @@ struct Piece {
   std::size_t number = 0;       // in the text
   std::uint32_t statement = 0;  // in the batch
   std::uint32_t row_limit = 0;
-  bool is_parse = false;  // not run in this batch
-  bool is_named = false;  // the application has named organizations for it
-  std::shared_ptr<const route::LiteralList> literals;
-  std::vector<catalog::Parameter> parameters;
+  bool is_parse = false;                           // not run in this batch
+  bool is_named = false;                           // the application has named organizations for it
+  const route::LiteralList* literals = nullptr;    // in BatchState
+  std::span<const catalog::Parameter> parameters;  // in BatchState
   const route::Analysis& analysis() const { return text->analyses[number]; }
-  sql::StatementClass kind() const { return text->parsed.statements[number].kind; }
+  sql::StatementClass kind() const { return text->facts->parsed.statements[number].kind; }
   bool may_write() const;
   bool commits() const;
   // Of the transaction, before anything else in it.
   bool sets_modes() const;
 };
 
-// The batch that is being decided. Between two calls for one batch the host keeps what the views
-// here point to.
+// Values of a statement, for its pieces.
+struct PieceValues {
+  route::LiteralList literals;
+  PreparedPtr prepared;  // has the literals of a prepared statement
+  std::vector<catalog::Parameter> parameters;
+};
+
+// The batch that is being decided. Between two calls for one batch the host keeps what the views here point to.
 struct BatchState {
   Catalogs::Known known;
   RoleSettings::Ptr settings;
@@ -83,18 +99,28 @@ struct BatchState {
   bool is_read = false;
   route::Reason not_direct = route::Reason::None;  // of the batch as a whole
   std::vector<Piece> pieces;
+  std::deque<PieceValues> values;  // the first values_used are those of this batch
+  std::size_t values_used = 0;
+  std::vector<route::Verdict> verdicts;
   struct Wanted {
-    std::uint32_t fact;
-    std::string table, key;
+    std::uint32_t fact;  // its number
+    std::string key;
   };
   std::deque<Wanted> wanted;
+  // Table and key of each, which are the catalog's and those of `wanted`.
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> wanted_index;
+  TargetPtr target;
   std::string message, hint, organization;  // of the verdict
+
+  // For the next batch; memory stays, unless a batch has taken much of it.
+  void start_anew();
 };
 
 // The session's slot.
 struct SessionState {
   BatchState batch;
-  sql::Lifted lifted;  // buffers, used again and again
+  SurroundingsPtr surroundings;
+  Scratch scratch;
   std::uint32_t copies = 0;   // tables for COPY in the transaction
   bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
 };

@@ -1,6 +1,7 @@
 #include "targets.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace lokadb::router {
 
@@ -145,6 +146,39 @@ std::string Logins::add(std::string_view name, std::string_view value) {
 Login Logins::find(std::string_view organization) const {
   auto it = own_.find(organization);
   return it != own_.end() ? it->second : all_;
+}
+
+std::size_t Targets::Hash::operator()(const Key& key) const {
+  return std::hash<const void*>()(key.first) * 31 + std::hash<const void*>()(key.second);
+}
+
+TargetPtr Targets::get(const std::shared_ptr<const catalog::Catalog>& catalog,
+                       const std::shared_ptr<const Settings>& settings, const catalog::Organization& organization,
+                       const Logins& logins) {
+  Key key{&organization, settings.get()};
+  std::lock_guard lock(mutex_);
+  if (auto it = known_.find(key); it != known_.end()) return it->second;
+  auto made = std::make_shared<Target>();
+  made->catalog = catalog;
+  made->settings = settings;
+  made->organization = &organization;
+  made->login = logins.find(organization.id);
+  made->port = static_cast<std::uint32_t>(std::atoi(organization.port.c_str()));
+  made->greeting = greeting(*catalog, organization, *settings);
+  made->number = ++last_number_;
+  bytes_ += made->greeting.size();
+  if (bytes_ > kMostBytes) {
+    known_.clear();
+    bytes_ = made->greeting.size();
+  }
+  known_.emplace(key, made);
+  return made;
+}
+
+void Targets::clear() {
+  std::lock_guard lock(mutex_);
+  known_.clear();
+  bytes_ = 0;
 }
 
 std::string greeting(const catalog::Catalog& catalog, const catalog::Organization& organization,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "plugin/batch_target.h"
 #include "plugin/lokadb_plugin.h"
 
 namespace lokadb {
@@ -33,13 +34,6 @@ struct BatchStatement {
   std::uint32_t row_limit = 0;
   bool is_described = false;
   bool is_executed = false;
-};
-
-struct BatchTarget {  // a copy of lokadb_target
-  std::string name, host, database, user, password, greeting;
-  std::uint32_t port = 0;
-  std::uint64_t generation = 0;
-  bool operator==(const BatchTarget&) const = default;
 };
 
 struct BatchStep {
@@ -107,7 +101,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   const std::vector<BatchStatement>& statements() const { return statements_; }
-  const std::vector<BatchTarget>& targets() const { return targets_; }
+  const std::vector<BatchTargetPtr>& targets() const { return targets_; }
   // All steps so far. After LOKADB_ASK all without is_done are to be run at once; after another verdict those without
   // is_done and with moment BEFORE in front of the client's statements, the others at the check.
   std::vector<BatchStep>& steps() { return steps_; }
@@ -123,7 +117,7 @@ class Batch {
   friend struct HostCalls;  // the functions of lokadb_host
   BatchContext context_;
   std::vector<BatchStatement> statements_;
-  std::vector<BatchTarget> targets_;
+  std::vector<BatchTargetPtr> targets_;
   std::vector<BatchStep> steps_;
   std::vector<BatchReplacement> replacements_;
   struct Fact {

@@ -40,6 +40,7 @@ class PluginCall {
   struct Subject {  // what the call is about; null where it is about none
     Batch* batch = nullptr;
     const SectionView* section = nullptr;
+    TargetTable* targets = nullptr;
   };
   // `plugin`: null in the entry function, when there is no table yet. All borrowed.
   PluginCall(PluginEntry entry, std::string_view name, const lokadb_plugin* plugin, Subject subject);

@@ -154,7 +154,8 @@ struct HostCalls {  // a friend of Batch
   static int step_cell(const lokadb_batch* handle, std::uint32_t index, std::uint32_t row, std::uint32_t column,
                        lokadb_cell* out);
   static std::uint32_t add_target(lokadb_batch* handle, const lokadb_target* given);
-  static std::uint32_t number_of(PluginCall& call, Batch& batch, BatchTarget target);
+  static BatchTargetPtr take_target(PluginCall& call, const lokadb_target& target);
+  static std::uint32_t number_of(PluginCall& call, Batch& batch, BatchTargetPtr target);
 };
 
 }  // namespace lokadb

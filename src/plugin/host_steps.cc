@@ -135,25 +135,37 @@ std::uint32_t HostCalls::add_target(lokadb_batch* handle, const lokadb_target* g
     PluginCall* call = call_about("add_target", kDeciding, handle, batch);
     lokadb_target target;
     if (call == nullptr || !take(*call, "add_target", given, target)) return UINT32_MAX;
-    BatchTarget copy;
-    copy.port = target.port;
-    copy.generation = target.generation;
-    for (auto [from, to] : {std::pair(&target.name, &copy.name), std::pair(&target.host, &copy.host),
-                            std::pair(&target.database, &copy.database), std::pair(&target.user, &copy.user),
-                            std::pair(&target.password, &copy.password), std::pair(&target.greeting, &copy.greeting)})
-      if (!take_text(*call, "add_target", *from, *to)) return UINT32_MAX;
-    if (copy.name.empty() || copy.host.empty() || copy.database.empty() || copy.user.empty() || copy.port == 0 ||
-        copy.port > UINT16_MAX) {
-      call->fault("added a target without name, host, port, database or user");
-      return UINT32_MAX;
+    TargetTable* kept = call->subject.targets;
+    bool has_number = target.known_as != 0 && kept != nullptr;
+    BatchTargetPtr made = has_number ? kept->find(target.known_as) : nullptr;
+    if (made == nullptr) {
+      made = take_target(*call, target);
+      if (made == nullptr) return UINT32_MAX;
+      if (has_number) kept->keep(target.known_as, made);
     }
-    return number_of(*call, *batch, std::move(copy));
+    return number_of(*call, *batch, std::move(made));
   });
 }
 
-std::uint32_t HostCalls::number_of(PluginCall& call, Batch& batch, BatchTarget target) {
+BatchTargetPtr HostCalls::take_target(PluginCall& call, const lokadb_target& target) {
+  BatchTarget copy;
+  copy.port = target.port;
+  copy.generation = target.generation;
+  for (auto [from, to] : {std::pair(&target.name, &copy.name), std::pair(&target.host, &copy.host),
+                          std::pair(&target.database, &copy.database), std::pair(&target.user, &copy.user),
+                          std::pair(&target.password, &copy.password), std::pair(&target.greeting, &copy.greeting)})
+    if (!take_text(call, "add_target", *from, *to)) return nullptr;
+  if (copy.name.empty() || copy.host.empty() || copy.database.empty() || copy.user.empty() || copy.port == 0 ||
+      copy.port > UINT16_MAX) {
+    call.fault("added a target without name, host, port, database or user");
+    return nullptr;
+  }
+  return std::make_shared<const NamedTarget>(std::move(copy));
+}
+
+std::uint32_t HostCalls::number_of(PluginCall& call, Batch& batch, BatchTargetPtr target) {
   for (std::size_t i = 0; i < batch.targets_.size(); ++i)
-    if (batch.targets_[i] == target) return static_cast<std::uint32_t>(i);
+    if (batch.targets_[i] == target || *batch.targets_[i] == *target) return static_cast<std::uint32_t>(i);
   if (batch.targets_.size() >= kMostTargets) {
     call.fault("added too many targets");
     return UINT32_MAX;

@@ -110,7 +110,7 @@ std::optional<PluginFailure> Plugin::init(const PluginSections& sections) {
   SectionView view(table(), sections);
   std::optional<PluginFailure> failure;
   if (table().init != nullptr)
-    failure = run(PluginEntry::Init, {nullptr, &view}, [&] { return table().init(handle_of(view), &self_); });
+    failure = run(PluginEntry::Init, {nullptr, &view, nullptr}, [&] { return table().init(handle_of(view), &self_); });
   is_initialized_ = !failure;
   return failure;
 }
@@ -118,7 +118,7 @@ std::optional<PluginFailure> Plugin::init(const PluginSections& sections) {
 std::optional<PluginFailure> Plugin::reload(const PluginSections& sections) {
   if (table().reload == nullptr) return std::nullopt;
   SectionView view(table(), sections);
-  return run(PluginEntry::Reload, {nullptr, &view}, [&] { return table().reload(self_, handle_of(view)); });
+  return run(PluginEntry::Reload, {nullptr, &view, nullptr}, [&] { return table().reload(self_, handle_of(view)); });
 }
 
 // ------------------------------------------------------------------ sessions
@@ -154,7 +154,7 @@ Plugin::Opinion Plugin::ask(PluginEntry entry, Batch& batch, void* slot, PluginF
   } else {
     lokadb_verdict verdict{};
     verdict.struct_size = sizeof verdict;
-    failed_by = run(entry, {&batch, nullptr}, [&] { return function(&verdict); });
+    failed_by = run(entry, {&batch, nullptr, &targets_}, [&] { return function(&verdict); });
     if (!failed_by) {
       std::string fault = read_verdict(entry, table(), batch, verdict, opinion);
       if (!fault.empty()) failed_by = PluginFailure{"XX000", std::move(fault), false};
@@ -185,7 +185,7 @@ Plugin::Opinion Plugin::review(Batch& batch, void* slot, const lokadb_verdict& s
 
 void Plugin::observe(Batch* batch, void* slot, const lokadb_event& event) {
   if (table().observe == nullptr || is_broken_ || slot == &g_failed_slot) return;
-  auto failure = run(PluginEntry::Observe, {batch, nullptr},
+  auto failure = run(PluginEntry::Observe, {batch, nullptr, nullptr},
                      [&] { return table().observe(self_, handle_of(batch), slot, &event), LOKADB_OK; });
   if (failure) failed("observe", std::move(*failure));
 }

@@ -95,6 +95,8 @@ class Plugin {
   bool is_initialized_ = false;
   void* self_ = nullptr;
 
+  TargetTable targets_;  // that it has given numbers
+
   alignas(64) std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> refused_{0}, failed_{0}, slow_{0}, total_ns_{0}, max_ns_{0};
   std::unique_ptr<std::atomic<std::uint64_t>[]> reasons_;  // one for each of the table

@@ -202,10 +202,11 @@ class Reader {
   void add_parses_without_bind() {
     for (auto& [name, parse] : parses_)
       if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.name, parse.text);
-    for (std::string_view name : described_) {
-      if (parses_.contains(std::string(name))) continue;
-      if (const ParsedText* parsed = find(std::string(name)))
-        add_statement(LOKADB_PARSE, name, *parsed);
+    for (std::string_view view : described_) {
+      std::string name(view);
+      if (parses_.contains(name) || earlier_.contains(name)) continue;  // a Bind uses it, or it has its Parse above
+      if (const ParsedText* parsed = find(name))
+        add_statement(LOKADB_PARSE, view, *parsed);
       else
         out.statements.emplace_back().form = LOKADB_OTHER;
     }

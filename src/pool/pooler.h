@@ -19,6 +19,7 @@
 #include "net/helper_threads.h"
 #include "net/socket.h"
 #include "net/tls.h"
+#include "plugin/batch_target.h"
 #include "pool/database.h"
 #include "pool/worker.h"
 
@@ -27,7 +28,6 @@ namespace lokadb {
 class ClientSession;
 class PluginChain;
 class ServerConnection;
-struct BatchTarget;
 
 // The admin console as sessions see it (implemented in src/admin).
 class ConsoleBackend {
@@ -115,7 +115,7 @@ class Pooler {
   // and nobody waits; else null.
   ServerConnection* take_free(ClientSession& session);
   // Takes [lock] itself. The pool for a database that plugins send statements to, made if there is none. Worker.
-  Pool& target_pool(const BatchTarget& target);
+  Pool& target_pool(const BatchTargetPtr& to);
   // Takes [lock] itself. The server is free: it goes to the next waiter, to the idle list, or is closed. Its worker.
   void release(ServerConnection& server);
   // Takes [lock] itself. Opens a server connection for the pool on this worker if one is wanted and allowed.

@@ -1,46 +1,20 @@
 // Databases that plugins send batches to, and connections that are taken beside a session's own.
-#include <array>
-
-#include "base/random.h"
-#include "base/text.h"
-#include "plugin/batch.h"
+#include "plugin/batch_target.h"
 #include "pool/client_session.h"
 #include "pool/pooler.h"
 #include "pool/server_connection.h"
 
 namespace lokadb {
 
-namespace {
-
-// Of this process alone: the name is shown, and must not be a means to try passwords.
-const std::string& salt() {
-  static const std::string bytes = [] {
-    std::array<std::byte, 16> random;
-    random_bytes(random);
-    return std::string(as_text(random));
-  }();
-  return bytes;
-}
-
-// Connections are shared only where all is the same: the login, and what the greeting sets and asks.
-std::string name_of(const BatchTarget& target) {
-  std::string all = salt() + target.host + '\0' + std::to_string(target.port) + '\0' + target.database + '\0' +
-                    target.user + '\0' + target.password + '\0' + target.greeting;
-  return format("lokadb:%s#%llu-%zx", target.name.c_str(), static_cast<unsigned long long>(target.generation),
-                std::hash<std::string>()(all));
-}
-
-}  // namespace
-
 // A change of the target is a new one with another name; what nobody uses any more goes as auto-databases do.
-Pool& Pooler::target_pool(const BatchTarget& target) {
-  std::string name = name_of(target);
+Pool& Pooler::target_pool(const BatchTargetPtr& to) {
+  const NamedTarget& target = *to;
   std::lock_guard guard(lock);
-  auto it = databases.find(name);
+  auto it = databases.find(target.pool);
   if (it == databases.end()) {
-    auto made = std::make_unique<Database>(name);
+    auto made = std::make_unique<Database>(target.pool);
     auto entry = std::make_shared<DatabaseConfig>();
-    entry->name = name;
+    entry->name = target.pool;
     entry->dbname = target.database;
     if (!target.host.empty()) entry->hosts = {target.host};
     entry->port = static_cast<int>(target.port);
@@ -50,7 +24,7 @@ Pool& Pooler::target_pool(const BatchTarget& target) {
     made->config = std::move(entry);
     made->is_target = true;
     made->greeting = target.greeting;
-    it = databases.emplace(std::move(name), std::move(made)).first;
+    it = databases.emplace(target.pool, std::move(made)).first;
   }
   return pool(*it->second, target.user);
 }

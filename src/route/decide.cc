@@ -377,7 +377,22 @@ std::string refusal_text(const Analysis& analysis, const Verdict& verdict) {
   return text;
 }
 
+// Only texts need an escape; JSON that is made by hand is quicker by a microsecond.
+static std::string plain_keys_argument(const catalog::Table& table, std::span<const Key> keys) {
+  std::string out = "{" + nlohmann::json(table.quoted).dump() + ":[";
+  for (const Key& key : keys) {
+    if (&key != keys.data()) out += ',';
+    out.append("\"").append(key.text).append("\"");
+  }
+  return out + "]}";
+}
+
 std::string keys_argument(const catalog::Catalog& catalog, std::span<const Key> keys) {
+  if (keys.empty()) return "{}";
+  const catalog::Table& table = catalog.tables()[keys.front().table];
+  bool is_plain = table.key_type != catalog::ValueType::Text &&
+                  std::all_of(keys.begin(), keys.end(), [&](const Key& k) { return k.table == keys.front().table; });
+  if (is_plain) return plain_keys_argument(table, keys);
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const Key& key : keys) all[catalog.tables()[key.table].quoted].push_back(key.text);
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

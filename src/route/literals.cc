@@ -23,10 +23,12 @@ bool unquote(std::string_view quoted, std::string& out) {
 LiteralList::LiteralList(std::string_view text, bool has_standard_strings) {
   sql::Lifted lifted;
   sql::lift(text, has_standard_strings, lifted);
-  for (const sql::Token& token : lifted.literals) add(text, token);
+  read(text, lifted);
 }
 
-LiteralList::LiteralList(std::string_view text, const sql::Lifted& lifted) {
+void LiteralList::read(std::string_view text, const sql::Lifted& lifted) {
+  literals_.clear();
+  decoded_.clear();
   for (const sql::Token& token : lifted.literals) add(text, token);
 }
 

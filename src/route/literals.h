@@ -15,9 +15,11 @@ namespace lokadb::route {
 // Borrows the text. Literals are numbered as in the statement's facts.
 class LiteralList {
  public:
+  LiteralList() = default;
   explicit LiteralList(std::string_view text, bool has_standard_strings = true);
-  LiteralList(std::string_view text, const sql::Lifted& lifted);
 
+  // Those of another text, in the memory that there is.
+  void read(std::string_view text, const sql::Lifted& lifted);
   std::span<const Literal> view() const { return literals_; }
 
  private:

@@ -213,7 +213,8 @@ std::size_t Lexer::continuation(std::size_t i) const {
 }
 
 bool is_ascii_safe_encoding(std::string_view name) {
-  std::string plain;  // PostgreSQL, too, ignores case and everything but letters and digits
+  if (name == "UTF8") return true;  // as nearly all are
+  std::string plain;                // PostgreSQL, too, ignores case and everything but letters and digits
   for (char c : name)
     if (is(c, kNameRest) && c != '_' && c != '$') plain += lower(c);
   // Those that a database can be in. What only a client can have (SJIS, BIG5, GBK, UHC, GB18030, JOHAB) is unsafe.

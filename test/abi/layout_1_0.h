@@ -45,7 +45,10 @@ AT(lokadb_batch_info, is_whole, 10);
 AT(lokadb_batch_info, database, 16);
 AT(lokadb_batch_info, role, 32);
 AT(lokadb_batch_info, client_encoding, 48);
-LEAST(lokadb_batch_info, 64);
+AT(lokadb_batch_info, is_session_pooled, 64);
+AT(lokadb_batch_info, attempt, 68);
+AT(lokadb_batch_info, target_fault, 72);
+LEAST(lokadb_batch_info, 88);
 
 AT(lokadb_fact, struct_size, 0);
 AT(lokadb_fact, kind, 4);
@@ -82,7 +85,9 @@ AT(lokadb_target, database, 48);
 AT(lokadb_target, user, 64);
 AT(lokadb_target, password, 80);
 AT(lokadb_target, generation, 96);
-LEAST(lokadb_target, 104);
+AT(lokadb_target, greeting, 104);
+AT(lokadb_target, known_as, 120);
+LEAST(lokadb_target, 128);
 
 AT(lokadb_step, struct_size, 0);
 AT(lokadb_step, leg, 4);

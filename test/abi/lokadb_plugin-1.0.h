@@ -186,6 +186,9 @@ typedef struct lokadb_target {
      target_fault), and which columns its results are described by, as "oid.number=oid.number ...": a table's OID and a
      column's number there, and those in the client's own database. */
   lokadb_string greeting;
+  /* A number that the plugin uses for exactly this target, all fields included, as long as it is loaded: the host need
+     not copy and compare what it has seen under it. 0: none. */
+  uint64_t known_as;
 } lokadb_target;
 
 /* ------------------------------------------------------------------ steps */

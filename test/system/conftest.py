@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../faults"))
 import harness  # noqa: E402
 from cloud import APPLICATION, Cloud  # noqa: E402
 

@@ -59,8 +59,8 @@ class World:
             self.cluster.sql('drop database "%s" with (force)' % name, "postgres")
         shutil.rmtree(self.folder)
 
-    def dsn(self, database):
-        return "host=127.0.0.1 port=%d dbname=%s user=postgres" % (self.cluster.port, database)
+    def dsn(self, database, port=None):
+        return "host=127.0.0.1 port=%d dbname=%s user=postgres" % (port or self.cluster.port, database)
 
     def start(self, *words):
         return lokadb_app.launch(*words)
@@ -85,7 +85,8 @@ class World:
         self.key = self.folder / "key"
         self.run("keygen", "-key", str(self.key))
 
-    def move(self, org):
+    def move(self, org, port=None):
+        """port: of a relay through which the organization's database is to be reached."""
         name = self.org_database[org] = self.new_database("org%d" % len(self.org_database))
         for kind, role in (("fdw", "customers_fdw"), ("direct", "customers_app")):
             secret = self.folder / kind
@@ -109,7 +110,7 @@ class World:
             "-org",
             org,
             "-to",
-            self.dsn(name),
+            self.dsn(name, port),
             "-profile",
             "fdw+direct",
             *self.control_flags()

@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(direct_is_direct_and_its_reason_is_counted) {
   Batch batch(context(), {simple("select 1")});
   BatchVerdict verdict = chain->begin(batch);
   BOOST_TEST(text_of(verdict) == "direct 7 #0");
-  BOOST_TEST(batch.targets().at(verdict.target).database == "org7");
+  BOOST_TEST(batch.targets().at(verdict.target)->database == "org7");
   BOOST_TEST(chain->reason(verdict)->id == std::string("always-7"));
   PluginFigures f = chain->figures()[0];
   BOOST_TEST(f.reasons.at(0).count == 1u);

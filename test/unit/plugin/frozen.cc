@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(with_one_it_says_direct_and_where) {
   Batch batch(s.in("7"), {simple("select 1")});
   BatchVerdict verdict = s.chain->begin(batch);
   BOOST_TEST(text_of(verdict) == "direct 7 #1");
-  const BatchTarget& target = batch.targets().at(verdict.target);
+  const BatchTarget& target = *batch.targets().at(verdict.target);
   BOOST_TEST(target.name == "7");
   BOOST_TEST(target.host == "127.0.0.1");
   BOOST_TEST(target.port == 5432u);
