@@ -400,8 +400,8 @@ class CloudWork {
       } else {
         sql::Parsed again = sql::parse_sql(out->text);
         if (again.statements.size() != 1) return std::nullopt;
-        auto next = sql::rename_relation(out->text, again.statements.front(), relation, table.local_schema,
-                                         table.local_name);
+        auto next =
+            sql::rename_relation(out->text, again.statements.front(), relation, table.local_schema, table.local_name);
         if (next) next->positions = sql::then(out->positions, next->positions);
         out = std::move(next);
       }

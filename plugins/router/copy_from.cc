@@ -27,7 +27,8 @@ std::optional<CopyFrom> copy_through_table(const catalog::Table& table, std::str
   auto relation = static_cast<std::uint16_t>(target - facts.relations.begin());
   auto copy = sql::rename_relation(text, facts, relation, "pg_temp", name);
   if (!copy) return std::nullopt;
-  std::string insert = "\n;INSERT INTO " + table.quoted + " (" + listed + ") SELECT " + listed + " FROM pg_temp." + name;
+  std::string insert =
+      "\n;INSERT INTO " + table.quoted + " (" + listed + ") SELECT " + listed + " FROM pg_temp." + name;
   copy->text += insert;
   return CopyFrom{"CREATE TEMPORARY TABLE " + name + " (" + made + ") ON COMMIT DROP", std::move(*copy)};
 }

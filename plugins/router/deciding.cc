@@ -245,8 +245,7 @@ class Decision {
   bool wants_look_ups() const {
     if (router_.options.rejects) return true;
     const auto& all = state_.known.catalog->organizations();
-    return std::any_of(all.begin(), all.end(),
-                       [](const auto& o) { return o.profile != catalog::Profile::Local; });
+    return std::any_of(all.begin(), all.end(), [](const auto& o) { return o.profile != catalog::Profile::Local; });
   }
 
   int want(const std::vector<route::Key>& look_ups) {
@@ -298,8 +297,7 @@ class Decision {
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const Verdict& v = verdicts[i];
       if (v.path != Path::Direct) return v.reason;
-      if (v.organization != first.organization || v.generation != first.generation)
-        return Reason::SeveralOrganizations;
+      if (v.organization != first.organization || v.generation != first.generation) return Reason::SeveralOrganizations;
       if (state_.pieces[i].analysis().has_user_types) return Reason::Type;
     }
     return Reason::None;
@@ -310,8 +308,8 @@ class Decision {
     const Verdict& first = verdicts.front();
     const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
     if (organization == nullptr || organization->host.empty()) return Reason::NoDirectLogin;
-    state_.target = router_.targets.get(state_.known.catalog, {state_.settings, &state_.settings->settings}, *organization,
-                                       router_.options.logins);
+    state_.target = router_.targets.get(state_.known.catalog, {state_.settings, &state_.settings->settings},
+                                        *organization, router_.options.logins);
     if (!state_.target->login.is_known()) return Reason::NoDirectLogin;
     failed_ |= add_gates(verdicts) != LOKADB_OK;
     state_.organization = first.organization;

@@ -103,8 +103,9 @@ std::string settings_query(const catalog::Catalog& catalog) {
   std::string tables;
   for (const catalog::Table& table : catalog.tables()) append_row(tables, literal(table.quoted));
   // pg_settings has the value in force; a list such as search_path is as current_setting has it.
-  std::string sql = "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" +
-                    names + "'" + std::string(kSearchPath) + "')";
+  std::string sql =
+      "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" + names +
+      "'" + std::string(kSearchPath) + "')";
   if (!tables.empty())
     sql += " UNION ALL SELECT w.what, t.name FROM (VALUES " + tables +
            ") t(name), LATERAL (VALUES "

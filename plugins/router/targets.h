@@ -26,8 +26,8 @@ struct RoleFacts {
   std::vector<std::string> guarded;   // tables whose row security it does not pass by
 };
 
-// SQL that gives the settings, a row each, and the tables behind them as kReadable and kGuarded; for the client's role on its own
-// connection.
+// SQL that gives the settings, a row each, and the tables behind them as kReadable and kGuarded; for the client's role
+// on its own connection.
 inline constexpr std::string_view kReadable = "may read", kGuarded = "is guarded";  // no settings have such names
 std::string settings_query(const catalog::Catalog& catalog);
 

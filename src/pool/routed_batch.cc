@@ -336,8 +336,8 @@ void RoutedBatch::steps_passed() {
 }
 
 bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
-  bool is_stale = code == kStaleRouting && phase_ == Phase::InCloud && is_first && !began_in_transaction_ &&
-                  read_.last != 'H';
+  bool is_stale =
+      code == kStaleRouting && phase_ == Phase::InCloud && is_first && !began_in_transaction_ && read_.last != 'H';
   phase_ = is_stale ? Phase::Stale : Phase::Over;
   if (!is_stale) routing_.run_has_news();
   return is_stale;

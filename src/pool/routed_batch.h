@@ -47,8 +47,8 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void start_in_cloud();
   bool is_in_cloud() const { return is_in_cloud_; }
 
-  // While it runs there: all steps have been answered, or are skipped after an error; or one has failed. True: nobody is
-  // told, and the batch will be decided anew.
+  // While it runs there: all steps have been answered, or are skipped after an error; or one has failed. True: nobody
+  // is told, and the batch will be decided anew.
   void steps_passed();
   bool step_failed(std::string_view code, bool is_first);
   bool is_stale() const { return phase_ == Phase::Stale; }
@@ -120,9 +120,9 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   std::unique_ptr<LegQuery> query_;
   ServerConnection* cloud_leg_ = nullptr;  // beside the organization's, which is the session's leg
   bool is_in_cloud_ = false;
-  bool is_sent_ = false;                // there
+  bool is_sent_ = false;  // there
   bool began_in_transaction_ = false;
-  bool is_own_leg_ = false;                // it was the session's before, and becomes so again
+  bool is_own_leg_ = false;  // it was the session's before, and becomes so again
   bool has_asked_on_own_leg_ = false;
   bool is_replaying_ = false;
   bool is_complete_ = false;  // all of the answer has come

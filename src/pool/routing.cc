@@ -252,7 +252,8 @@ std::vector<std::byte> Routing::in_own_words(Bytes error, bool is_replaced) cons
   std::vector<std::byte> own(error.begin(), error.end());
   if (is_unknown) {
     auto at = static_cast<std::size_t>(fields->code.data() - text.data());
-    std::copy_n(as_bytes(sqlstate::kCompletionUnknown).begin(), fields->code.size(), own.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(as_bytes(sqlstate::kCompletionUnknown).begin(), fields->code.size(),
+                own.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return own;
 }

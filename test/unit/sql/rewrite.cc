@@ -44,9 +44,8 @@ BOOST_AUTO_TEST_CASE(a_relation_gets_another_name_and_keeps_its_alias) {
   BOOST_TEST(renamed("select (select max(id) from pages) from documents /* x */ d", 1) ==
              "select (select max(id) from \"public\".\"documents__local\" AS \"pages\") from documents /* x */ d");
   // What could not stand there, or would mean something else.
-  for (const char* text :
-       {"table documents", "select public.documents.id from public.documents",
-        "lock documents", "select * from documents d (a, b)", "select * from U&\"documents\"", "truncate documents"})
+  for (const char* text : {"table documents", "select public.documents.id from public.documents", "lock documents",
+                           "select * from documents d (a, b)", "select * from U&\"documents\"", "truncate documents"})
     BOOST_TEST(renamed(text) == "not rewritten", text);
 }
 
@@ -161,6 +160,20 @@ BOOST_AUTO_TEST_CASE(many_statements_can_be_rewritten) {
   BOOST_TEST(renames > 250u);
   BOOST_TEST(wraps > 150u);
   BOOST_TEST(restrictions > 12u);
+}
+
+BOOST_AUTO_TEST_CASE(two_edits_in_a_row_are_one) {
+  std::string_view text = "update documents d set n = e.n from documents e where d.id = e.id";
+  auto first = wrap_relations(text, facts_of(text), {1}, kTenant);
+  BOOST_REQUIRE(first);
+  auto second = restrict_target(first->text, facts_of(first->text), kTenant);
+  BOOST_REQUIRE(second);
+  PositionMap both = then(first->positions, second->positions);
+  for (std::string_view word : {"update", "set", "from", "d.id"}) {
+    std::size_t old_at = text.find(word), new_at = second->text.find(word);
+    BOOST_TEST(both.to_old(new_at) == old_at, word);
+    BOOST_TEST(both.to_new(old_at) == new_at, word);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
