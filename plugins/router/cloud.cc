@@ -4,6 +4,7 @@
 #include <set>
 
 #include "copy_from.h"
+#include "rewriting.h"
 #include "router.h"
 #include "sql/parse.h"
 
@@ -229,8 +230,8 @@ class CloudWork {
       facts = &parsed_.statements[pieces_[i].number];
       auto [begin, size] = place_of(*facts, old_text);
       std::string value = is_bind ? parameter : sql::quoted_literal(tenant);
-      auto rewritten = rewrite(i, std::string(old_text.substr(begin, size)), value, is_bind);
-      if (!rewritten || !*rewritten) continue;
+      auto rewritten = router_.rewrites.get(wish(i, value), std::string(old_text.substr(begin, size)), is_bind);
+      if (!*rewritten) continue;
       new_text.append(old_text.substr(done, begin - done)).append((*rewritten)->text);
       for (const auto& e : (*rewritten)->positions.edits()) edits.push_back({e.at + begin, e.removed, e.added});
       done = begin + size;
@@ -251,9 +252,8 @@ class CloudWork {
     s.struct_size = sizeof s;
     if (host->statement(batch_, pieces_[index].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
     std::string text(view(s.text));
-    sql::Parsed parsed = sql::parse_sql(text, s.is_standard_strings != 0);
-    if (parsed.statements.size() != 1) return LOKADB_OK;
-    auto rewritten = by_local_parts(analysis, text, parsed.statements.front());
+    if (s.is_standard_strings == 0 && text.find('\\') != text.npos) return LOKADB_OK;
+    auto rewritten = by_local_parts(analysis, text);
     return rewritten ? tell(pieces_[index].statement, rewritten->text, {}, nullptr, false) : LOKADB_OK;
   }
 
@@ -340,74 +340,10 @@ class CloudWork {
                      table.quoted) != session_.batch.settings->readable.end();
   }
 
-  Rewrites::Ptr rewrite(std::size_t index, const std::string& statement, const std::string& value, bool is_kept) {
-    std::string key;
-    if (is_kept) {
-      key = statement + '\0' + value + '\0' + (verdicts_[index].use_local_part ? 'l' : 't');
-      for (std::uint16_t relation : unrestricted(index)) key += std::to_string(relation) + ',';
-      if (auto known = router_.rewrites.find(key)) return known;
-    }
-    auto made = std::make_shared<const std::optional<sql::Rewritten>>(make(index, statement, value));
-    if (is_kept) router_.rewrites.keep(key, made);
-    return made;
-  }
-
-  std::optional<sql::Rewritten> make(std::size_t index, const std::string& statement, const std::string& value) const {
-    sql::Parsed parsed = sql::parse_sql(statement);
-    if (parsed.statements.size() != 1) return std::nullopt;
-    const sql::Statement& facts = parsed.statements.front();
-    const route::Analysis& analysis = pieces_[index].analysis();
-    if (verdicts_[index].use_local_part) return by_local_parts(analysis, statement, facts);
-    std::vector<std::uint16_t> read;
-    const route::Bound* target = nullptr;
-    for (std::uint16_t relation : unrestricted(index)) {
-      auto b = std::find_if(analysis.bound.begin(), analysis.bound.end(),
-                            [&](const route::Bound& bound) { return bound.relation == relation; });
-      b->is_target ? (void)(target = &*b) : read.push_back(relation);
-    }
-    std::optional<sql::Rewritten> out;
-    if (!read.empty()) {
-      const catalog::Table& table = table_of(analysis, read.front());
-      out = sql::wrap_relations(statement, facts, read, condition(table, value));
-    }
-    if (target == nullptr) return out;
-    const catalog::Table& table = catalog_.tables()[target->table];
-    if (!out) return sql::restrict_target(statement, facts, condition(table, value));
-    sql::Parsed again = sql::parse_sql(out->text);
-    if (again.statements.size() != 1) return out;
-    auto both = sql::restrict_target(out->text, again.statements.front(), condition(table, value));
-    if (!both) return out;
-    return sql::Rewritten{both->text, sql::then(out->positions, both->positions)};
-  }
-
-  const catalog::Table& table_of(const route::Analysis& analysis, std::uint16_t relation) const {
-    auto b = std::find_if(analysis.bound.begin(), analysis.bound.end(),
-                          [&](const route::Bound& bound) { return bound.relation == relation; });
-    return catalog_.tables()[b->table];
-  }
-
-  sql::TenantCondition condition(const catalog::Table& table, const std::string& value) const {
-    return {table.columns[table.tenant].name, value, table.tenant_type == catalog::ValueType::Text};
-  }
-
-  std::optional<sql::Rewritten> by_local_parts(const route::Analysis& analysis, const std::string& statement,
-                                               const sql::Statement& facts) const {
-    std::optional<sql::Rewritten> out;
-    for (std::uint16_t relation : analysis.local_parts) {
-      const catalog::Table& table = table_of(analysis, relation);
-      if (!out) {
-        out = sql::rename_relation(statement, facts, relation, table.local_schema, table.local_name);
-      } else {
-        sql::Parsed again = sql::parse_sql(out->text);
-        if (again.statements.size() != 1) return std::nullopt;
-        auto next =
-            sql::rename_relation(out->text, again.statements.front(), relation, table.local_schema, table.local_name);
-        if (next) next->positions = sql::then(out->positions, next->positions);
-        out = std::move(next);
-      }
-      if (!out) return std::nullopt;  // the root says what it cannot do
-    }
-    return out;
+  Rewriting wish(std::size_t index, const std::string& tenant) const {
+    Rewriting r{pieces_[index].analysis(), {}, tenant};
+    if (!verdicts_[index].use_local_part) r.relations = unrestricted(index);
+    return r;
   }
 
   struct Gate {
@@ -431,23 +367,6 @@ class CloudWork {
 };
 
 }  // namespace
-
-Rewrites::Ptr Rewrites::find(const std::string& key) const {
-  std::lock_guard lock(mutex_);
-  auto it = known_.find(key);
-  return it != known_.end() ? it->second : nullptr;
-}
-
-void Rewrites::keep(const std::string& key, Ptr rewritten) {
-  constexpr std::size_t kOverhead = 256;
-  std::size_t bytes = 2 * key.size() + kOverhead;
-  std::lock_guard lock(mutex_);
-  if (bytes_ + bytes > kLimit) {  // all anew: whatever is in use is back soon
-    known_.clear();
-    bytes_ = 0;
-  }
-  if (known_.emplace(key, std::move(rewritten)).second) bytes_ += bytes;
-}
 
 int add_cloud_work(Router& router, lokadb_batch* batch, SessionState& session,
                    const std::vector<route::Verdict>& verdicts) {

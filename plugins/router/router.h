@@ -16,6 +16,7 @@
 #include "catalogs.h"
 #include "cloud.h"
 #include "plugin/lokadb_plugin.h"
+#include "rewriting.h"
 #include "route/decide.h"
 #include "targets.h"
 
