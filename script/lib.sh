@@ -9,7 +9,7 @@ cd "$top"
 pg_bin=/usr/lib/postgresql/15/bin
 python=/usr/bin/python3
 
-# Every Debian package that building, testing, benchmarking and the demo need; with the next list the only such one.
+# Every Debian package that building, testing, benchmarking and the demo need; with the next lists the only such one.
 packages=(
   autoconf automake g++ groff-base make pkg-config
   libboost-test-dev libc-ares-dev libevent-dev libidn-dev libldap-dev libpam0g-dev libpg-query-dev libpq-dev
@@ -19,6 +19,12 @@ packages=(
   python3 python3-asyncpg python3-django python3-psycopg python3-psycopg2 python3-pytest python3-pytest-xdist
   python3-sqlalchemy
   ruby ruby-activerecord ruby-pg
+)
+
+# What script/drivers needs beyond those (and npm, which brings node).
+driver_packages=(
+  golang-go golang-github-jackc-pgx-v4-dev golang-github-lib-pq-dev
+  libdbd-pg-perl libpostgresql-jdbc-java libpqxx-dev openjdk-17-jdk-headless php-cli php-pgsql
 )
 
 # What script/package-test needs beyond those.

@@ -34,9 +34,11 @@ class ClientLogin final : public Buriable {
   const char* database_name() const { return database_.empty() ? "(nodb)" : database_.c_str(); }
   const char* user_name() const { return user_.empty() ? "(nouser)" : user_.c_str(); }
 
-  // The pool's welcome is there.
   static void send_replication_welcome(ClientSession& session, ServerConnection& server);
   static void write_cancel_key(ClientSession& session, ByteBuffer& out);
+  // Values that the server has by another spelling are in its spelling from now on.
+  static void take_spelling(ClientSession& session, const ParameterSet& there);
+  // The pool's welcome is there.
   static void send_welcome(ClientSession& session, const Welcome& welcome);
 
  private:

@@ -134,7 +134,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   const ParameterSetPtr& parameters() const { return parameters_; }
   void set_parameters(ParameterSetPtr set) { parameters_ = std::move(set); }
   const ParameterSetPtr& startup_parameters() const { return startup_parameters_; }
-  // News of a setting that no server reports.
+  // News of a setting, between two messages for the client.
   void tell_parameter(std::string_view name, std::string_view value);
   ClientStatements& statements() { return statements_; }
   PoolCounters& counters();

@@ -98,6 +98,17 @@ void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
   m->append(session.cancel_key_);
 }
 
+void ClientLogin::take_spelling(ClientSession& session, const ParameterSet& there) {
+  const TrackedNames& names = session.pooler.tracked;
+  ParameterSetPtr spelled = session.parameters_;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& own = session.parameters_->values()[i];
+    const auto& of_server = there.values()[i];
+    if (own && of_server && names.same_value(i, *own, *of_server)) spelled = with_parameter(spelled, i, *of_server);
+  }
+  session.parameters_ = session.startup_parameters_ = spelled;
+}
+
 void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   Pooler& pooler = session.pooler;
   ByteBuffer out;
@@ -108,6 +119,7 @@ void ClientLogin::send_welcome(ClientSession& session, const Welcome& welcome) {
   }
   out.append(welcome.untracked);
   // What the client did not ask for it is told as the server's; that is not a wish of its own.
+  take_spelling(session, *welcome.tracked);
   for (std::size_t i = 0; i < pooler.tracked.size(); ++i) {
     const auto& own = session.parameters_->values()[i];
     const auto& of_server = welcome.tracked->values()[i];

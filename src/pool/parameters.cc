@@ -37,6 +37,10 @@ std::optional<std::size_t> TrackedNames::index(std::string_view name) const {
   return std::nullopt;
 }
 
+bool TrackedNames::same_value(std::size_t i, std::string_view one, std::string_view other) const {
+  return i < kApplicationName ? iequals(one, other) : one == other;
+}
+
 namespace {
 
 std::string key_of(const ParameterValues& values) {
@@ -129,7 +133,7 @@ std::string set_statements(const TrackedNames& names, const ParameterSet& wanted
     const auto& have = there.values()[i];
     if (!want && have)
       sql += "RESET " + names.name(i) + ";";
-    else if (want && !(have && iequals(*want, *have)))
+    else if (want && !(have && names.same_value(i, *want, *have)))
       append_setting(sql, names.name(i), *want);
   }
   return sql;

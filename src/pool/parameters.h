@@ -21,6 +21,9 @@ class TrackedNames {
   explicit TrackedNames(const std::vector<std::string>& extra);
   std::optional<std::size_t> index(std::string_view name) const;  // compares without case
   const std::string& name(std::size_t i) const { return names_[i]; }
+  // Whether two texts are the same value of it. Where case may count (a name, quoted parts of a path, what
+  // track_extra_parameters added) only the same text is.
+  bool same_value(std::size_t i, std::string_view one, std::string_view other) const;
   std::size_t size() const { return names_.size(); }
   // PgBouncer would not know it: refused at start-up with strict_startup_parameters, and only in effect if it is not
   // among the ignore_startup_parameters.
@@ -52,8 +55,8 @@ ParameterSetPtr intern_parameters(ParameterValues values);
 // `set` with one value replaced.
 ParameterSetPtr with_parameter(const ParameterSetPtr& set, std::size_t index, std::string_view value);
 
-// "SET name='value';..." for every value that is wanted and that is another there or not known (compared without case),
-// in order; empty if nothing is to be done. What `wanted` leaves open is wanted as in `defaults`; what is open there,
+// "SET name='value';..." for every value that is wanted and that is another there or not known, in order; empty if
+// nothing is to be done. What `wanted` leaves open is wanted as in `defaults`; what is open there,
 // too, is RESET if it is known to have a value.
 std::string set_statements(const TrackedNames& names, const ParameterSet& wanted, const ParameterSet& defaults,
                            const ParameterSet& there);

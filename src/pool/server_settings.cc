@@ -68,7 +68,14 @@ void ServerConnection::parameters_were_set() {
   }
   parameters_ = intern_parameters(std::move(values));
   // From now on in the server's spelling, so that the same SET is not sent again and again.
-  client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
+  ParameterSetPtr spelled = in_spelling_of(*parameters_, *client_->parameters());
+  // Its welcome had the client's own spelling.
+  for (std::size_t i = 0; i < is_reported_.size(); ++i) {
+    const auto& value = spelled->values()[i];
+    if (is_reported_[i] && value && value != client_->parameters()->values()[i])
+      client_->tell_parameter(pooler.tracked.name(i), *value);
+  }
+  client_->set_parameters(spelled);
   agrees_with_ = client_->parameters();
   client_->parameters_set(*this);
 }

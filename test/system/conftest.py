@@ -16,6 +16,10 @@ import harness  # noqa: E402
 from cloud import APPLICATION, Cloud  # noqa: E402
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "drivers: real drivers, direct and through the proxy; script/test runs them once")
+
+
 def new_folder():
     """Short (a socket path has 107 bytes at most) and open to the service user."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="lk", dir="/tmp"))

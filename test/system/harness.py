@@ -146,6 +146,13 @@ def postgres_18():
     return pathlib.Path(done.stdout.strip())
 
 
+@functools.cache
+def driver_programs():
+    """The folder with the compiled programs of test/drivers and node's packages; made if need be."""
+    done = subprocess.run([ROOT / "script" / "drivers"], stdout=subprocess.PIPE, text=True, timeout=900, check=True)
+    return pathlib.Path(done.stdout.splitlines()[-1])
+
+
 @contextlib.contextmanager
 def takes(least, most):
     """The block takes between so many seconds."""

@@ -296,6 +296,25 @@ def test_the_spelling_of_the_server_is_taken_over_so_that_set_is_not_repeated(st
     assert cluster.log().count("SET DateStyle='iso'") - before <= 1
 
 
+def test_settings_are_told_as_the_server_spells_them(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    client = proxy.connect(params={"client_encoding": "utf8", "TimeZone": "utc", "DateStyle": "iso"})
+    assert [client.parameters[name] for name in ("client_encoding", "TimeZone")] == ["UTF8", "UTC"]
+    answer = client.ask(query("select 1"))  # DateStyle had to be set for it
+    assert answer.parameters == {"DateStyle": "ISO, MDY"}
+    assert answer.rows == [("1",)]
+    assert client.ask(query("select 1")).parameters == {}
+
+
+@pytest.mark.parametrize("name", ["application_name", "search_path"])
+def test_values_that_differ_in_their_case_only(start, name):
+    proxy = start(pool_mode="transaction", default_pool_size=1)
+    clients = {value: proxy.connect(params={name: value}) for value in ('"App"', '"app"')}
+    for _ in range(2):
+        for value, client in clients.items():
+            assert client.value("show " + name) == value
+
+
 def test_the_host_is_added_to_the_application_name(start):
     proxy = start(application_name_add_host=1)
     client = proxy.connect(params={"application_name": "mine"})

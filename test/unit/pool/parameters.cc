@@ -133,6 +133,14 @@ BOOST_AUTO_TEST_CASE(nothing_is_set_that_is_there_already) {
   BOOST_TEST(sql(set(), one) == "");
 }
 
+BOOST_AUTO_TEST_CASE(case_counts_in_names_and_in_paths) {
+  auto there = set({{kApplication, "app"}, {kSearchPath, "\"app\""}});
+  BOOST_TEST(sql(there, there) == "");
+  BOOST_TEST(sql(set({{kApplication, "App"}}), there) == "SET application_name='App';");
+  BOOST_TEST(sql(set({{kSearchPath, "\"App\""}}), there) ==
+             "SELECT pg_catalog.set_config('search_path', '\"App\"', false);");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_known_to_be_there_is_set) {
   BOOST_TEST(sql(set({{kZone, "GMT"}, {kIntervalStyle, "iso_8601"}}), set({{kZone, "CET"}})) ==
              "SET TimeZone='GMT';SET IntervalStyle='iso_8601';");
