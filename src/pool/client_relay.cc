@@ -242,7 +242,8 @@ Outcome ClientSession::skip(MessageHead head, Bytes in, std::size_t& used) {
 }
 
 bool ClientSession::rewrites_statements() const {
-  return mode() != PoolMode::Session && pooler.options().max_prepared_statements > 0;
+  // With plugins in session pooling, too: they have to know what a name stands for.
+  return (shares_servers() || routing_ != nullptr) && pooler.options().max_prepared_statements > 0;
 }
 
 // Sends what a message of the client becomes when a name in it is replaced: a new head, `before`, the name; the rest of

@@ -75,8 +75,9 @@ def key_of(world, org, number=0):
 TENANT = "select current_setting('lokadb.tenant', true), title from documents where "
 
 
-def test_the_tenant_is_set_for_whoever_the_statement_is_about(proxy, world):
-    client = proxy().connect()
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_the_tenant_is_set_for_whoever_the_statement_is_about(proxy, world, mode):
+    client = proxy(pool_mode=mode).connect()
     for org in (AT_HOME, FDW, HOME_TOO):
         key, title = documents(world, org)[0]
         for by in ("id = %s" % key, "organization_id = %s and title = '%s'" % (org, title)):
@@ -145,8 +146,9 @@ def test_the_plan_has_the_part_of_one_organization_only(proxy, world):
         assert ("Foreign Scan" in text) == (org == FDW), text
 
 
-def test_conflicts_and_groups_of_an_organization_at_home(proxy, world):
-    client = proxy().connect()
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_conflicts_and_groups_of_an_organization_at_home(proxy, world, mode):
+    client = proxy(pool_mode=mode).connect()
     key, title = documents(world, AT_HOME)[3]
     upsert = "insert into documents (id, organization_id, title) values (%s, %s, 'new') on conflict (id) do update set title = excluded.title || '!' returning title"
     for batch in forms(upsert % (key, AT_HOME)):
@@ -345,8 +347,9 @@ def test_a_change_of_the_routing_is_seen_at_once_and_not_noticed(proxy, world):
     in_transaction.query("rollback")
 
 
-def test_what_the_root_does_not_take_is_prepared_and_described(proxy, world):
-    client = proxy().connect()
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_what_the_root_does_not_take_is_prepared_and_described(proxy, world, mode):
+    client = proxy(pool_mode=mode).connect()
     grouped = "select id, title, count(*) from documents where organization_id = $1 group by id order by id"
     upsert = "insert into documents (id, organization_id, title) values ($1, $2, 'x') on conflict (id) do nothing"
     for name in ("one", ""):
