@@ -77,9 +77,17 @@ class CloudWork {
       session_.keeps_portal = false;
       session_.copies = 0;
     }
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (pieces_.empty()) return LOKADB_OK;
+    if (host->statement(batch_, pieces_.front().statement, &s) != LOKADB_OK) return LOKADB_FAILED;
+    // A Query is a batch of its own, and has everything in front.
+    if (s.form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
+    std::uint32_t before = UINT32_MAX;
     for (std::size_t first = 0; first < pieces_.size();) {
-      std::size_t end = first + 1;
-      while (end < pieces_.size() && pieces_[end].statement == pieces_[first].statement) ++end;
+      std::size_t end = end_of(first);
+      if (pieces_[first].statement != before + 1) in_force_.reset();  // one between them names somebody
+      before = pieces_[first].statement;
       if (work_on(first, end) != LOKADB_OK) return LOKADB_FAILED;
       first = end;
     }
@@ -87,6 +95,13 @@ class CloudWork {
   }
 
  private:
+  // Of the pieces of one statement of the batch.
+  std::size_t end_of(std::size_t first) const {
+    std::size_t end = first + 1;
+    while (end < pieces_.size() && pieces_[end].statement == pieces_[first].statement) ++end;
+    return end;
+  }
+
   // --- the tenant and the gate
 
   // What a later statement of the transaction reads from: it must not come under the tenant of another.
@@ -100,11 +115,9 @@ class CloudWork {
     const Verdict& v = verdicts_[index];
     const Piece& piece = pieces_[index];
     if (takes_nothing(piece.kind())) return std::nullopt;
-    bool is_named = v.known == Verdict::Known::Named || v.whose == Whose::All;
-    if (piece.kind() == StatementClass::Cursor && !is_named) return piece.is_named ? std::nullopt : std::optional("");
-    if (v.whose == Whose::NoTables) return std::nullopt;
-    if (v.whose == Whose::All) return "*";
-    if (session_.keeps_portal && !is_named) return "";
+    if (v.whose == Whose::NoTables && piece.kind() != StatementClass::Cursor) return std::nullopt;
+    if (piece.named) return piece.named->empty() ? std::nullopt : piece.named;
+    if (piece.kind() == StatementClass::Cursor || session_.keeps_portal) return "";
     if (v.whose == Whose::One) return v.organization;
     if (v.whose == Whose::Nobody) return catalog_.nobody();
     return "";
@@ -116,7 +129,14 @@ class CloudWork {
     return is_any && a.touch == route::Touch::LokadbTables && a.access == route::Access::Write;
   }
 
-  // One statement of the batch, which may be several of one Query.
+  // Some statements of the Query have no pieces: they name somebody.
+  bool names_within(std::size_t first, std::size_t end) const {
+    std::size_t statements = 0;
+    for (std::size_t i = first; i < end; i = end_of(i)) ++statements;
+    return statements != info_.statement_count;
+  }
+
+  // One statement of the batch, or all of a Query.
   int work_on(std::size_t first, std::size_t end) {
     if (pieces_[first].is_parse) return replace_parse(first);
     std::optional<std::string> tenant;
@@ -136,22 +156,25 @@ class CloudWork {
     // Isolation and the like can only be set before the first snapshot is taken.
     if (!tenant || (sets_modes && end - first > 1)) return LOKADB_OK;
     for (std::size_t i = first; i < end; ++i)
-      if (enter(i) != LOKADB_OK) return LOKADB_FAILED;
+      if (enter(i, pieces_[first].statement) != LOKADB_OK) return LOKADB_FAILED;
     if (set_tenant(*tenant, pieces_[first].statement) != LOKADB_OK) return LOKADB_FAILED;
     for (std::size_t i = first; i < end; ++i)
       if (pieces_[i].kind() == StatementClass::Call) in_force_.reset();
-    if (has_control) return LOKADB_OK;
+    if (has_control || !is_one) return LOKADB_OK;
+    if (end - first > 1 && names_within(first, end)) return LOKADB_OK;
     if (end - first == 1 && pieces_[first].kind() == StatementClass::Copy) return copy(first);
-    return is_one ? replace(first, end, *tenant) : LOKADB_OK;
+    for (std::size_t i = first; i < end; i = end_of(i))
+      if (replace(i, end_of(i), *tenant) != LOKADB_OK) return LOKADB_FAILED;
+    return LOKADB_OK;
   }
 
   // Gates of all organizations but the last ride alone, that with the tenant.
-  int enter(std::size_t index) {
+  int enter(std::size_t index, std::uint32_t statement) {
     const Verdict& v = verdicts_[index];
     if (v.whose != Whose::One || takes_nothing(pieces_[index].kind())) return LOKADB_OK;
     std::string keys = route::keys_argument(catalog_, v.keys);
     if (!entered_.insert(v.organization + '\0' + keys).second) return LOKADB_OK;
-    if (pending_gate_ && add_gate(kEnterOnly, nullptr, pieces_[index].statement) != LOKADB_OK) return LOKADB_FAILED;
+    if (pending_gate_ && add_gate(kEnterOnly, nullptr, statement) != LOKADB_OK) return LOKADB_FAILED;
     pending_gate_ = Gate{v.organization, std::to_string(v.generation), std::move(keys)};
     return LOKADB_OK;
   }

@@ -2,6 +2,7 @@
 // refs, and then src/route says where each statement goes.
 #include <algorithm>
 
+#include "named.h"
 #include "router.h"
 #include "sql/lexer.h"
 #include "sql/parse.h"
@@ -60,7 +61,8 @@ class Decision {
         batch_(batch),
         out_(out),
         session_(*static_cast<SessionState*>(host->slot(batch))),
-        state_(session_.batch) {
+        state_(session_.batch),
+        named_(batch) {
     info_.struct_size = sizeof info_;
     host->batch_info(batch, &info_);
   }
@@ -197,9 +199,14 @@ class Decision {
       values.literals.read(view(s.text), session_.scratch.lifted);
     }
     if (text->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
+    // It goes wherever the others go.
+    if (text->analyses.size() == 1 && text->analyses[0].sets_locally && named_.is_naming(index)) return LOKADB_OK;
+    if (text->analyses.size() > 1 && state_.not_direct == Reason::None) state_.not_direct = Reason::NotUnderstood;
+    const std::string* name = named_.value_for(index);
+    std::optional<std::string> named = name != nullptr ? std::optional(*name) : std::nullopt;
     for (std::size_t n = 0; n < text->analyses.size(); ++n)
       state_.pieces.push_back(
-          {text, n, index, s.row_limit, s.form == LOKADB_PARSE, false, literals, values.parameters});
+          {text, n, index, s.row_limit, s.form == LOKADB_PARSE, named, literals, values.parameters});
     return LOKADB_OK;
   }
 
@@ -212,6 +219,7 @@ class Decision {
     s.is_rejecting = router_.options.rejects;
     if (s.is_rejecting) s.is_allowed = router_.options.allowed.contains(fingerprint(piece));
     s.has_utf8 = view(info_.client_encoding) == "UTF8";
+    named_.tell(piece.statement, *state_.known.catalog, s);
     return s;
   }
 
@@ -270,6 +278,10 @@ class Decision {
   }
 
   int settle(const std::vector<Verdict>& verdicts) {
+    for (std::size_t i = 0; i < verdicts.size(); ++i)
+      if (!verdicts[i].about.empty() && state_.told_about.insert(state_.pieces[i].statement).second &&
+          publish_about(batch_, state_.pieces[i].statement, verdicts[i]) != LOKADB_OK)
+        return LOKADB_FAILED;
     Reason reason = why_cloud(verdicts);
     if (reason == Reason::None) reason = go_direct(verdicts);
     if (failed_) return LOKADB_FAILED;
@@ -398,6 +410,7 @@ class Decision {
   BatchState& state_;
   lokadb_batch_info info_{};
   bool failed_ = false;  // a call of the host has
+  NamedFacts named_;
 };
 
 }  // namespace

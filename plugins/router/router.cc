@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "named.h"
+
 namespace lokadb::router {
 
 const lokadb_host* host = nullptr;
@@ -32,6 +34,7 @@ void BatchState::start_anew() {
   verdicts.clear();
   wanted_index.clear();
   wanted.clear();
+  told_about.clear();
   target = nullptr;
   for (std::size_t i = 0; i < values_used; ++i) values[i].prepared = nullptr;
   values_used = 0;
@@ -102,7 +105,7 @@ void session_end(void*, void* slot) { delete static_cast<SessionState*>(slot); }
 
 int inspect(void*, lokadb_batch* batch, lokadb_verdict*) {
   static_cast<SessionState*>(host->slot(batch))->batch.start_anew();
-  return LOKADB_OK;
+  return split_queries(batch);
 }
 
 int decide_batch(void* self, lokadb_batch* batch, lokadb_verdict* verdict) {

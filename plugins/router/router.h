@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -74,7 +75,7 @@ struct Piece {
   std::uint32_t statement = 0;  // in the batch
   std::uint32_t row_limit = 0;
   bool is_parse = false;                           // not run in this batch
-  bool is_named = false;                           // the application has named organizations for it
+  std::optional<std::string> named;                // what the application has named for it
   const route::LiteralList* literals = nullptr;    // in BatchState
   std::span<const catalog::Parameter> parameters;  // in BatchState
   const route::Analysis& analysis() const { return text->analyses[number]; }
@@ -111,6 +112,7 @@ struct BatchState {
   // Table and key of each, which are the catalog's and those of `wanted`.
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> wanted_index;
   TargetPtr target;
+  std::set<std::uint32_t> told_about;       // statements, of which it has been published what they name by themselves
   std::string message, hint, organization;  // of the verdict
 
   // For the next batch; memory stays, unless a batch has taken much of it.

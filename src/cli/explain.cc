@@ -13,6 +13,7 @@
 #include "route/analysis.h"
 #include "route/decide.h"
 #include "route/literals.h"
+#include "route/tenant_scope.h"
 #include "sql/parse.h"
 
 namespace lokadb::cli {
@@ -70,6 +71,7 @@ struct Question {
   std::optional<catalog::Profile> profile;
   std::optional<std::string> tenant;
   std::vector<std::string> values;
+  route::TenantScope named;  // by -tenant, and by the statements before
 };
 
 // --- parameters
@@ -130,7 +132,7 @@ struct Explained {
 
 Explained explain(const Question& q, const sql::Statement& statement, const route::LiteralList& literals) {
   Explained made{route::analyse(q.catalog, statement, q.path), {}};
-  if (q.values.empty() && q.organization.empty() && !q.tenant && names_parameters(made.analysis))
+  if (q.values.empty() && q.organization.empty() && q.named.value().empty() && names_parameters(made.analysis))
     throw Failure{"the way of this statement depends on its parameters: give their values behind it, or -org", kUsage};
   if (!q.values.empty() && q.values.size() < statement.parameter_count)
     throw Failure{
@@ -140,9 +142,12 @@ Explained explain(const Question& q, const sql::Statement& statement, const rout
   Parameters params = parameters(q, statement, made.analysis, refs);
   route::Session session;
   session.profile = q.profile;
-  if (q.tenant) {
-    session.naming = *q.tenant == "*" ? route::Session::Naming::All : route::Session::Naming::One;
-    session.named = *q.tenant;
+  std::string_view named = q.named.value();
+  if (!named.empty()) {
+    using Naming = route::Session::Naming;
+    bool is_usable = q.catalog->canonical_organization(named) == named && !q.catalog->is_reserved(named);
+    session.naming = named == "*" ? Naming::All : is_usable ? Naming::One : Naming::Unusable;
+    session.named = named;
   }
   for (int round = 0; round < 8; ++round) {
     made.verdict = route::decide(made.analysis, {literals.view(), params.values}, session, refs);
@@ -253,6 +258,7 @@ Question question(Connection& db, const Flags& flags) {
              {},
              {},
              {},
+             {},
              {}};
   if (flags.has("org")) q.organization = canonical_org(db, flags.get("org"));
   if (flags.has("profile")) {
@@ -260,6 +266,7 @@ Question question(Connection& db, const Flags& flags) {
     q.profile = catalog::profile_of(flags.get("profile"));
   }
   if (flags.has("tenant")) q.tenant = flags.get("tenant") == "*" ? "*" : canonical_org(db, flags.get("tenant"));
+  if (q.tenant) q.named.set_default(*q.tenant);
   q.values.assign(flags.rest().begin() + 1, flags.rest().end());
   return q;
 }
@@ -280,9 +287,15 @@ int run(const Flags& flags) {
                   std::to_string(parsed.error_position)};
   route::LiteralList literals(text);
   Json all = Json::array();
-  for (const sql::Statement& statement : parsed.statements)
+  for (const sql::Statement& statement : parsed.statements) {
     all.push_back(to_json(text_of(statement, text), explain(q, statement, literals),
                           q.values.empty() && statement.parameter_count > 0));
+    // What a statement names counts for those behind it.
+    std::vector<catalog::Parameter> values;
+    for (const std::string& value : q.values) values.push_back({value});
+    q.named.apply(
+        route::naming_effect(statement, {literals.view(), values}, q.catalog->setting(), !values.empty(), true));
+  }
   if (flags.has("json")) return std::printf("%s\n", all.dump(2).c_str()), 0;
   for (const Json& j : all) tell(j);
   return 0;

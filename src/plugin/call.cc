@@ -39,6 +39,12 @@ const char* name_of(PluginEntry entry) {
       return "feed";
     case PluginEntry::FeedChanged:
       return "feed_changed";
+    case PluginEntry::Startup:
+      return "startup";
+    case PluginEntry::SessionSave:
+      return "session_save";
+    case PluginEntry::SessionRestore:
+      return "session_restore";
   }
   return "?";
 }

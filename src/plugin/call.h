@@ -26,6 +26,9 @@ enum class PluginEntry : std::uint32_t {
   Observe = 1u << 9,
   Feed = 1u << 10,
   FeedChanged = 1u << 11,
+  Startup = 1u << 12,
+  SessionSave = 1u << 13,
+  SessionRestore = 1u << 14,
 };
 const char* name_of(PluginEntry entry);
 

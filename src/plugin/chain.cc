@@ -1,5 +1,6 @@
 #include "plugin/chain.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "plugin/abi.h"
@@ -193,6 +194,40 @@ std::vector<void*> PluginChain::begin_session(std::string_view database, std::st
 void PluginChain::end_session(std::vector<void*>& slots) {
   for (std::size_t i = 0; i < slots.size() && i < plugins_.size(); ++i) plugins_[i]->session_end(slots[i]);
   slots.clear();
+}
+
+bool PluginChain::observes() const {
+  return std::any_of(plugins_.begin(), plugins_.end(), [](const auto& p) { return p->table().observe != nullptr; });
+}
+
+Result<bool> PluginChain::startup(std::string_view name, std::string_view value) const {
+  for (const auto& plugin : plugins_) {
+    std::optional<PluginFailure> failure;
+    if (plugin->startup(name, value, failure)) return true;
+    if (!failure) continue;
+    std::string text = failure->is_told ? failure->text : "plugin \"" + plugin->name() + "\" failed";
+    return Error{SqlState(failure->sqlstate), Severity::Fatal, text, failure->text};
+  }
+  return false;
+}
+
+std::optional<PluginChain::SavedSession> PluginChain::save_session(const std::vector<void*>& slots) const {
+  SavedSession saved;
+  for (std::size_t i = 0; i < plugins_.size() && i < slots.size(); ++i) {
+    std::string state;
+    if (!plugins_[i]->session_save(slots[i], state)) return std::nullopt;
+    if (!state.empty()) saved.emplace_back(plugins_[i]->name(), std::move(state));
+  }
+  return saved;
+}
+
+bool PluginChain::restore_session(std::vector<void*>& slots, const SavedSession& saved) const {
+  for (const auto& [name, state] : saved) {
+    auto it = std::find_if(plugins_.begin(), plugins_.end(), [&](const auto& p) { return p->name() == name; });
+    if (it == plugins_.end()) continue;  // not loaded any more
+    if (!(*it)->session_restore(slots[static_cast<std::size_t>(it - plugins_.begin())], state)) return false;
+  }
+  return true;
 }
 
 const lokadb_reason* PluginChain::reason(const BatchVerdict& verdict) const {

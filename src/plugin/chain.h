@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -54,6 +55,15 @@ class PluginChain {
   // The words for a verdict's reason; null: it has none.
   const lokadb_reason* reason(const BatchVerdict& verdict) const;
   const std::string& name(std::uint32_t plugin) const;
+
+  // Whether anybody wants to know what becomes of statements.
+  bool observes() const;
+  // A parameter of a start-up packet. True: a plugin takes it; an error refuses the login.
+  Result<bool> startup(std::string_view name, std::string_view value) const;
+  // A session that goes to another process (online restart): by name of the plugin, what its own there must know.
+  using SavedSession = std::vector<std::pair<std::string, std::string>>;
+  std::optional<SavedSession> save_session(const std::vector<void*>& slots) const;
+  bool restore_session(std::vector<void*>& slots, const SavedSession& saved) const;
 
   // Connections that plugins want to a database (lokadb_feed). Control thread.
   struct FeedWish {

@@ -105,7 +105,8 @@ typedef struct lokadb_batch_info {
 
 /* What one plugin tells the others, and the host, about a statement of the batch. */
 enum lokadb_fact_kind {
-  /* The application named the organization for this statement: `value`, canonical text; "*": all of them. */
+  /* The application named the organization for this statement: `value`, as it was written; "*": all of them. A fact
+     about the statement itself counts before one about the whole batch. */
   LOKADB_FACT_NAMED = 1,
   /* The organization of the key `value` in table `name` ("schema.table") must be found out. is_binary and type as in
      lokadb_parameter. */
@@ -113,7 +114,17 @@ enum lokadb_fact_kind {
   /* The answer to the fact number `about`: organization `value`; an empty one: no organization has the key. */
   LOKADB_FACT_KEY_FOUND = 3,
   /* The session is not eligible for the direct path, and why: `reason`. */
-  LOKADB_FACT_NOT_ELIGIBLE = 4
+  LOKADB_FACT_NOT_ELIGIBLE = 4,
+  /* The statement names organization `value` by itself, by a condition or a new row, while the application has named
+     `name`; both in the canonical text of their type. */
+  LOKADB_FACT_ABOUT = 5,
+  /* The statement does nothing but name the organization for those behind it: it may go wherever they go. */
+  LOKADB_FACT_NAMING = 6,
+  /* A statement that names another organization by itself is to be run under the named one, in the cloud, all the
+     same. */
+  LOKADB_FACT_MISMATCH_LOGGED = 7,
+  /* The client's role may name all organizations ("*") even where statements without an organization are refused. */
+  LOKADB_FACT_ALL_ALLOWED = 8
 };
 
 #define LOKADB_WHOLE_BATCH UINT32_MAX
@@ -255,7 +266,9 @@ typedef struct lokadb_cell {
 /* ------------------------------------------------------------------ observing */
 
 enum lokadb_event_kind {
-  LOKADB_STATEMENT_ENDED = 1,   /* `statement`; tag or SQLSTATE */
+  /* `statement`: its number in the batch (one that the batch does not have: the server has run more than was seen);
+     tag or SQLSTATE. Both empty: it was an empty statement, or its portal has been suspended. */
+  LOKADB_STATEMENT_ENDED = 1,
   LOKADB_TRANSACTION_ENDED = 2, /* outcome */
   LOKADB_PARAMETER_STATUS = 3   /* name, value */
 };
@@ -386,7 +399,9 @@ typedef struct lokadb_plugin {
   int (*decide)(void *self, lokadb_batch *batch, lokadb_verdict *verdict);
   /* 3. The last word, once the path is settled (*settled): may only refuse. */
   int (*review)(void *self, lokadb_batch *batch, const lokadb_verdict *settled, lokadb_verdict *verdict);
-  /* 4. What came of it. batch is null for events outside a batch. */
+  /* 4. What came of it: each statement in the order of their ends (LOKADB_STATEMENT_ENDED; none of those that an error
+     before them has made the server skip), then, if it has ended, the transaction. Called before the session's next
+     batch is inspected. batch is null where the host does not keep it so long: what went to the cloud as it came. */
   void (*observe)(void *self, lokadb_batch *batch, void *slot, const lokadb_event *event);
 
   /* Asked when a database is first used, and after a reload: whether the plugin wants a feed from it. */
@@ -397,6 +412,15 @@ typedef struct lokadb_plugin {
 
   const lokadb_more_section *sections;
   uint32_t section_count;
+
+  /* A run-time parameter that a client has given when it connected, by itself or in `options`; before it is known who
+     it is. *takes = 1: it is this plugin's, the host keeps it for the session, and lokadb_host.setting has it by its
+     name in lower case. A failure refuses the login. */
+  int (*startup)(void *self, lokadb_string name, lokadb_string value, uint8_t *takes);
+  /* Online restart: what the next process must know of this session, whose transaction has ended. The string is copied
+     before the next call of the plugin. There session_restore gets it, after session_begin. */
+  int (*session_save)(void *self, void *slot, lokadb_string *state);
+  int (*session_restore)(void *self, void *slot, lokadb_string state);
 } lokadb_plugin;
 
 /* The one symbol. Returns null, after host->fail, if it cannot work with this host. */

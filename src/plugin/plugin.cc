@@ -190,6 +190,35 @@ void Plugin::observe(Batch* batch, void* slot, const lokadb_event& event) {
   if (failure) failed("observe", std::move(*failure));
 }
 
+// ------------------------------------------------------------------ sessions that begin, and that move
+
+bool Plugin::startup(std::string_view name, std::string_view value, std::optional<PluginFailure>& failure) {
+  if (table().startup == nullptr || is_broken_) return false;
+  std::uint8_t takes = 0;
+  failure =
+      run(PluginEntry::Startup, {}, [&] { return table().startup(self_, string_of(name), string_of(value), &takes); });
+  if (failure && !failure->is_told) failed("startup", *failure);
+  return !failure && takes != 0;
+}
+
+bool Plugin::session_save(void* slot, std::string& state) {
+  state.clear();
+  if (table().session_save == nullptr || is_broken_ || slot == &g_failed_slot) return true;
+  lokadb_string out{};
+  auto failure = run(PluginEntry::SessionSave, {}, [&] { return table().session_save(self_, slot, &out); });
+  if (!failure) state = view_of(out);
+  if (failure) failed("session_save", std::move(*failure));
+  return !failure;
+}
+
+bool Plugin::session_restore(void* slot, std::string_view state) {
+  if (table().session_restore == nullptr || is_broken_ || slot == &g_failed_slot) return state.empty();
+  auto failure =
+      run(PluginEntry::SessionRestore, {}, [&] { return table().session_restore(self_, slot, string_of(state)); });
+  if (failure) failed("session_restore", std::move(*failure));
+  return !failure;
+}
+
 // ------------------------------------------------------------------ feeds
 
 bool Plugin::feed(std::string_view database, lokadb_feed& feed) {

@@ -70,6 +70,12 @@ class Plugin {
   Opinion review(Batch& batch, void* slot, const lokadb_verdict& settled, PluginFailure& failure);
   void observe(Batch* batch, void* slot, const lokadb_event& event);
 
+  // A parameter of the start-up packet; true: the plugin takes it. A failure is a refusal of the login.
+  bool startup(std::string_view name, std::string_view value, std::optional<PluginFailure>& failure);
+  // For an online restart. False after a failure.
+  bool session_save(void* slot, std::string& state);
+  bool session_restore(void* slot, std::string_view state);
+
   // False: it wants none. Strings of `feed` are the plugin's, until its next call.
   bool feed(std::string_view database, lokadb_feed& feed);
   void feed_changed(std::string_view database, std::string_view value, bool is_fresh);

@@ -72,6 +72,7 @@ class Reader {
 
   bool read_query(Bytes body) {
     MessageReader reader(body);
+    out.ends.query = static_cast<std::uint32_t>(out.statements.size());
     BatchStatement& statement = out.statements.emplace_back();
     statement.form = LOKADB_SIMPLE;
     statement.message = at_;
@@ -172,9 +173,13 @@ class Reader {
     if (!reader.finished()) return false;
     auto it = portals_.find(portal);
     if (it == portals_.end()) {  // goes on with a portal of an earlier batch
+      out.ends.executed.push_back(static_cast<std::uint32_t>(out.statements.size()));
       out.statements.emplace_back().form = LOKADB_OTHER;
       return true;
     }
+    auto number = static_cast<std::uint32_t>(it->second);
+    if (!out.ends.executed.empty() && number < out.ends.executed.back()) return false;
+    out.ends.executed.push_back(number);
     out.statements[it->second].is_executed = true;
     out.statements[it->second].row_limit = limit;
     return true;

@@ -30,6 +30,13 @@ struct UnnamedStatement {
   bool is_known = false;
 };
 
+// Whose ends the answers to a batch tell, in their order: the numbers of its statements, one for each Execute; behind
+// these the statements of the Query that it ends with, from this number on. What is beyond belongs to none.
+struct BatchEnds {
+  std::vector<std::uint32_t> executed;
+  std::optional<std::uint32_t> query;
+};
+
 struct ReadBatch {
   std::vector<BatchStatement> statements;
   // Names that its Parse and Close messages give or take away, and whether it uses an unnamed statement made earlier.
@@ -37,10 +44,12 @@ struct ReadBatch {
   std::optional<Bytes> unnamed_parse;  // body of its last Parse without a name
   bool binds_earlier_unnamed = false;
   std::uint32_t bind_count = 0;
+  BatchEnds ends;
   char last = 0;
 };
 
-// nullopt: malformed, so that the server is to say so. Views into `messages`, `statements` and `unnamed`.
+// nullopt: malformed, so that the server is to say so; or portals are executed in another order than they are bound in,
+// so that the order of its statements says nothing. Views into `messages`, `statements` and `unnamed`.
 std::optional<ReadBatch> read_batch(Bytes messages, const ClientStatements& statements,
                                     const UnnamedStatement& unnamed);
 

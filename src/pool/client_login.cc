@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "config/options.h"
+#include "plugin/chain.h"
 #include "pool/cancel.h"
 #include "pool/pooler.h"
 
@@ -168,7 +170,18 @@ Result<Done> ClientLogin::read_parameters(const StartupParameters& startup) {
   return Done{};
 }
 
+// A plugin's own: before all else, since it may have to be refused though it would be ignored.
+Result<bool> ClientLogin::is_taken_by_plugin(std::string_view name, std::string_view value) {
+  if (session_.pooler.plugins == nullptr || replication_ != ReplicationMode::None) return false;
+  auto is_taken = session_.pooler.plugins->startup(name, value);
+  if (is_taken && *is_taken) session_.taken_parameters_.emplace_back(lower(name), value);
+  return is_taken;
+}
+
 Result<Done> ClientLogin::set_parameter(std::string_view name, std::string_view value) {
+  auto is_taken = is_taken_by_plugin(name, value);
+  if (!is_taken) return is_taken.error();
+  if (*is_taken) return Done{};
   if (wants(name, value) || is_ignored(name)) return Done{};
   log_line(LogLevel::Warning, "%s unsupported startup parameter: %.*s=%.*s", session_.log_name().c_str(),
            static_cast<int>(name.size()), name.data(), static_cast<int>(value.size()), value.data());
@@ -195,6 +208,9 @@ Result<Done> ClientLogin::read_options(std::string_view options) {
   auto settings = parse_startup_options(options);
   if (!settings) return is_ignored("options") ? Result<Done>(Done{}) : Result<Done>(settings.error());
   for (const auto& [name, value] : *settings) {
+    auto is_taken = is_taken_by_plugin(name, value);
+    if (!is_taken) return is_taken.error();
+    if (*is_taken) continue;
     auto index = session_.pooler.tracked.index(name);
     bool is_addition = index && session_.pooler.tracked.is_addition(*index);
     if (is_addition && is_ignored("options")) continue;

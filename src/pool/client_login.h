@@ -52,6 +52,7 @@ class ClientLogin final : public Buriable {
   Result<Done> set_parameter(std::string_view name, std::string_view value);
   Result<Done> read_options(std::string_view options);
   bool is_ignored(std::string_view name) const;
+  Result<bool> is_taken_by_plugin(std::string_view name, std::string_view value);
   bool wants(std::string_view name, std::string_view value);
   void log_attempt() const;
   void negotiate_protocol();

@@ -137,6 +137,10 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   // News of a setting, between two messages for the client.
   void tell_parameter(std::string_view name, std::string_view value);
   ClientStatements& statements() { return statements_; }
+  // Wants to know what becomes of its statements; null: nobody does.
+  class BatchWatch* watch() const {
+    return watch_;
+  }
   PoolCounters& counters();
   std::string log_name() const;
   std::string peer_host() const;  // as logs and SHOW print it
@@ -263,6 +267,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   std::unique_ptr<ReplicationWish> replication_;
   std::unique_ptr<class ClientLogin> login_;
   std::unique_ptr<class Routing> routing_;  // null without plugins
+  class BatchWatch* watch_ = nullptr;       // its part
+  // Parameters of the start-up packet that plugins took, names in lower case.
+  std::vector<std::pair<std::string, std::string>> taken_parameters_;
 };
 
 }  // namespace lokadb

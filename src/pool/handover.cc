@@ -126,6 +126,8 @@ void Handover::write_requests(StateWriter& out, ClientSession& c) {
   const UnnamedStatement* unnamed = c.routing_ != nullptr ? &c.routing_->unnamed() : nullptr;
   out.flag(unnamed != nullptr && unnamed->is_known);
   if (unnamed != nullptr && unnamed->is_known) out.bytes(unnamed->body);
+  out.pairs(c.taken_parameters_);
+  out.pairs(c.routing_ != nullptr ? c.routing_->saved() : TextPairs{});
 }
 
 std::string Handover::state_of(ServerConnection& s) {

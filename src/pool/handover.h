@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "pool/handover_state.h"
 #include "pool/pooler.h"
 #include "pool/prepared.h"
 
@@ -46,7 +47,8 @@ class Handover {
   static bool is_movable(ServerConnection& server);
   static void write_requests(StateWriter& out, ClientSession& client);
   static void write_replies(StateWriter& out, ServerConnection& server);
-  static bool restore_requests(ClientSession& client, StateReader& in, UnnamedStatement& unnamed);
+  static bool restore_requests(ClientSession& client, StateReader& in, UnnamedStatement& unnamed,
+                               TextPairs& of_plugins);
   Pool* restore_pool(StateReader& in, std::string& why);
   void restore_replies(ServerConnection& server, StateReader& in);
   std::uint64_t new_id(std::uint64_t old_id) const;

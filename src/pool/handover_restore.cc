@@ -117,7 +117,8 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
     pooler_.numbers.emplace(c->number(), c);
   }
   UnnamedStatement unnamed;
-  bool is_amid_batch = restore_requests(*c, in, unnamed);
+  TextPairs of_plugins;
+  bool is_amid_batch = restore_requests(*c, in, unnamed, of_plugins);
   c->left_politely_ = in.flag();
   c->is_condemned_ = in.flag();
   c->left_at_ = in.signed_number();
@@ -134,10 +135,13 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
   if (!in.finished() || as > ClientState::Leaving) return failed("broken state of a client");
   if (is_amid_batch && pooler_.plugins != nullptr && !c->replication_)
     return failed("plugins have not seen how its batch begins");
+  if (as != ClientState::Welcome && !c->replication_) c->begin_routing();
+  if (c->routing_) {
+    c->routing_->restore_unnamed(std::move(unnamed));
+    if (!c->routing_->restore(of_plugins)) return failed("a plugin does not take over its part of a session");
+  }
   clients_[old_id] = c;
   c->enter(as);
-  if (as != ClientState::Welcome && !c->replication_) c->begin_routing();
-  if (c->routing_) c->routing_->restore_unnamed(std::move(unnamed));
   std::lock_guard guard(pooler_.lock);
   if (as == ClientState::Waiting) pool->waiters.push_back(c);
   if (as == ClientState::Welcome) (c->replication_ ? pool->replicants : pool->newcomers).push_back(c);
@@ -145,7 +149,7 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
 }
 
 // Whether it is amid a batch that no plugins have seen.
-bool Handover::restore_requests(ClientSession& c, StateReader& in, UnnamedStatement& unnamed) {
+bool Handover::restore_requests(ClientSession& c, StateReader& in, UnnamedStatement& unnamed, TextPairs& of_plugins) {
   c.marks_.position = in.number();
   c.marks_.start = in.number();
   c.body_left_ = static_cast<std::size_t>(in.number());
@@ -156,6 +160,8 @@ bool Handover::restore_requests(ClientSession& c, StateReader& in, UnnamedStatem
   bool is_amid_batch = in.flag();
   unnamed.is_known = in.flag();
   if (unnamed.is_known) unnamed.body = in.bytes();
+  c.taken_parameters_ = in.pairs();
+  of_plugins = in.pairs();
   return is_amid_batch;
 }
 

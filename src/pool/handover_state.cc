@@ -30,6 +30,14 @@ void StateWriter::parameters(const TrackedNames& names, const ParameterSetPtr& s
   }
 }
 
+void StateWriter::pairs(const TextPairs& all) {
+  number(all.size());
+  for (const auto& [first, second] : all) {
+    text(first);
+    text(second);
+  }
+}
+
 void StateWriter::names(const TrackedNames& names, const std::vector<bool>& which) {
   number(static_cast<std::uint64_t>(std::count(which.begin(), which.end(), true)));
   for (std::size_t i = 0; i < which.size(); ++i)
@@ -85,6 +93,15 @@ ParameterSetPtr StateReader::parameters() {
     if (auto index = tracked_.index(name)) values[*index] = std::move(value);
   }
   return intern_parameters(std::move(values));
+}
+
+TextPairs StateReader::pairs() {
+  TextPairs all;
+  for (std::uint64_t count = number(); count > 0 && ok(); --count) {
+    std::string first = text();
+    all.emplace_back(std::move(first), text());
+  }
+  return all;
 }
 
 std::vector<bool> StateReader::names() {

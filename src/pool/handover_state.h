@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "pool/parameters.h"
@@ -16,11 +18,13 @@ namespace lokadb {
 struct DatabaseConfig;
 
 // The text that every state begins with; another layout has another number.
-inline constexpr std::string_view kHandoverFormat = "lokadb handover 1";
+inline constexpr std::string_view kHandoverFormat = "lokadb handover 2";
 bool has_our_format(Bytes state);
 
 // What a server connection was made from; where the successor's entry says otherwise, it is obsolete.
 std::string origin_of(const DatabaseConfig& config);
+
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 class StateWriter {
  public:
@@ -35,6 +39,7 @@ class StateWriter {
     out_.text(v);
   }
   void bytes(Bytes v) { text(as_text(v)); }
+  void pairs(const TextPairs& all);
   void parameters(const TrackedNames& names, const ParameterSetPtr& set);
   void names(const TrackedNames& names, const std::vector<bool>& which);
   void statement(const StatementPtr& statement);  // null too
@@ -56,6 +61,7 @@ class StateReader {
   bool flag();
   std::string text();
   std::vector<std::byte> bytes();
+  TextPairs pairs();
   ParameterSetPtr parameters();  // names not tracked here are dropped
   std::vector<bool> names();     // true for those that were told
   StatementPtr statement();

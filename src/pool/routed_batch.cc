@@ -221,7 +221,8 @@ void RoutedBatch::run_direct() {
   phase_ = Phase::Running;
   check_ = Check::None;
   held_.clear();
-  binds_seen_ = 0;
+  binds_seen_ = ended_ = 0;
+  if (BatchWatch* watch = routing_.watch()) watch->begin(read_.ends);
   is_complete_ = must_start_over_ = false;
   want_server(session_.pooler.target_pool(batch_->targets()[verdict_.target]));
 }
@@ -249,12 +250,20 @@ void RoutedBatch::replay() {
 // Whether the snapshot of the batch's last statement is taken when this message has come.
 bool RoutedBatch::is_proof(char type) {
   if (type == 'E') return true;
-  if (read_.bind_count == 0) return std::string_view("TCID").find(type) != std::string_view::npos;
+  if (read_.bind_count == 0) {
+    if (std::string_view("TCID").find(type) == std::string_view::npos) return false;
+    // Of several statements in a Query each takes its own when its turn has come.
+    bool is_last = ended_ + 1 >= batch_->statements().size();
+    if (type == 'C' || type == 'I') ++ended_;
+    return is_last;
+  }
   return type == '2' && ++binds_seen_ == read_.bind_count;
 }
 
 void RoutedBatch::on_answer(Bytes bytes, bool begins) {
   if (is_abandoned_ || must_start_over_ || phase_ != Phase::Running) return;
+  BatchWatch* watch = routing_.watch();
+  if (watch != nullptr && begins) watch->answered(bytes);
   std::vector<std::byte> translated;
   if (begins && static_cast<char>(bytes[0]) == 'T') {
     translated.assign(bytes.begin(), bytes.end());
@@ -444,6 +453,7 @@ void RoutedBatch::start_over() {
 
 // The routing is another than it was when this batch was decided.
 void RoutedBatch::decide_anew() {
+  if (BatchWatch* watch = routing_.watch()) watch->forget(false);
   drop_legs();
   restore_names();
   if (++stale_gates_ > kMaxStaleGates) {
@@ -488,6 +498,7 @@ void RoutedBatch::fail(const Error& error) {
 }
 
 void RoutedBatch::fail_with(Bytes error_message) {
+  if (BatchWatch* watch = routing_.watch()) watch->forget(true);
   drop_legs();
   restore_names();
   session_.stream_.send_copy(error_message);
@@ -497,6 +508,8 @@ void RoutedBatch::fail_with(Bytes error_message) {
 
 void RoutedBatch::finish() {
   return_own_leg();
+  bool is_outside = batch_->context().transaction_status == 'I';
+  if (BatchWatch* watch = routing_.watch()) is_outside ? watch->ready('I') : watch->tell();
   phase_ = Phase::Over;
   held_ = {};
   routing_.run_has_news();

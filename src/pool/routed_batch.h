@@ -130,6 +130,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool cloud_first_ = false;
   bool is_abandoned_ = false;
   std::uint32_t binds_seen_ = 0;
+  std::uint32_t ended_ = 0;  // statements of a simple Query
   int stale_gates_ = 0;
   std::vector<std::byte> held_;
   std::vector<std::pair<std::string, StatementPtr>> names_before_;

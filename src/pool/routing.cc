@@ -17,9 +17,14 @@ Error error_of(const BatchVerdict& v) {
 }  // namespace
 
 Routing::Routing(ClientSession& session, PluginChain& chain)
-    : session_(session), chain_(chain), slots_(chain.begin_session(session.database()->name, session.user()->name)) {}
+    : session_(session), chain_(chain), slots_(chain.begin_session(session.database()->name, session.user()->name)) {
+  if (chain.observes()) session_.watch_ = &watch_.emplace(chain, slots_);
+}
 
-Routing::~Routing() { chain_.end_session(slots_); }
+Routing::~Routing() {
+  session_.watch_ = nullptr;
+  chain_.end_session(slots_);
+}
 
 bool Routing::is_busy() const { return run_ != nullptr && !run_->can_be_acted_on(); }
 
@@ -86,6 +91,7 @@ std::optional<Outcome> Routing::look_at_large(MessageHead head, Bytes in, std::s
 }
 
 void Routing::make_run(Bytes batch, char last, bool is_whole) {
+  if (watch_) watch_->tell();
   std::vector<std::byte> copy(batch.begin(), batch.end());
   std::optional<ReadBatch> read;
   if (is_whole) read = read_batch(copy, session_.statements(), unnamed_);
@@ -93,6 +99,7 @@ void Routing::make_run(Bytes batch, char last, bool is_whole) {
   if (!read) {
     read.emplace();
     read->statements.emplace_back().form = LOKADB_OTHER;
+    if (last == 'Q') read->ends.query = 1;  // whatever ends there was not seen
     read->last = last;
   }
   run_ =
@@ -112,6 +119,9 @@ BatchContext Routing::make_context(char last, bool is_whole) {
   c.is_session_pooled = session_.pool()->settings.mode == PoolMode::Session;
   c.slots = &slots_;
   c.setting = [this, &pooler](std::string_view name) -> std::string_view {
+    const auto& taken = session_.taken_parameters_;
+    for (auto it = taken.rbegin(); it != taken.rend(); ++it)  // the last of a name counts
+      if (it->first == name) return it->second;
     auto index = pooler.tracked.index(name);
     if (!index) return {};
     if (const auto& own = session_.parameters()->values()[*index]) return *own;
@@ -158,6 +168,7 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       return Outcome::Wait;
     default:
       commits_ = verdict.commits;
+      if (watch_) watch_->begin(run_->read().ends);
       if (run_->has_cloud_work()) {
         run_->start_in_cloud();
         if (session_.state() == ClientState::Closed) return Outcome::Closed;
@@ -295,10 +306,17 @@ void Routing::feeds_are_fresh() {
   if (run_ != nullptr) run_->feeds_are_fresh();
 }
 
-bool Routing::may_move() const {
+bool Routing::may_move() {
+  if (watch_) {
+    if (session_.is_linked() && session_.leg_.server->owes_answers()) return false;
+    watch_->tell();
+  }
   std::uint64_t position = session_.marks_.position;
   bool is_between_batches = position >= decided_until_ || position == decided_from_;
-  return run_ == nullptr && large_ == Large::None && !is_open_ && !skips_to_sync_ && is_between_batches;
+  if (run_ != nullptr || large_ != Large::None || is_open_ || skips_to_sync_ || !is_between_batches) return false;
+  auto saved = chain_.save_session(slots_);
+  if (saved) saved_ = std::move(*saved);
+  return saved.has_value();
 }
 
 void Routing::session_ended() {

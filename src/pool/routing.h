@@ -11,6 +11,7 @@
 
 #include "plugin/chain.h"
 #include "pool/batch_reader.h"
+#include "pool/batch_watch.h"
 #include "pool/client_session.h"
 #include "pool/replaced_query.h"
 
@@ -56,7 +57,10 @@ class Routing {
   bool has_sent_commit() const { return commits_ == LOKADB_COMMITS_TRANSACTION; }
 
   // To another process: nothing of a batch has been handled that is not over.
-  bool may_move() const;
+  bool may_move();
+  // What plugins have of it; after may_move().
+  const PluginChain::SavedSession& saved() const { return saved_; }
+  bool restore(const PluginChain::SavedSession& saved) { return chain_.restore_session(slots_, saved); }
   const UnnamedStatement& unnamed() const { return unnamed_; }
   void restore_unnamed(UnnamedStatement unnamed) { unnamed_ = std::move(unnamed); }
 
@@ -71,6 +75,7 @@ class Routing {
   void keep_replaced(std::unique_ptr<ReplacedQuery> query);
 
   PluginChain& chain() { return chain_; }
+  BatchWatch* watch() { return watch_ ? &*watch_ : nullptr; }
   std::vector<void*>& slots() { return slots_; }
 
  private:
@@ -86,6 +91,7 @@ class Routing {
   ClientSession& session_;
   PluginChain& chain_;
   std::vector<void*> slots_;
+  std::optional<BatchWatch> watch_;  // if a plugin observes
   std::unique_ptr<RoutedBatch> run_;
   // Positions in the client's stream.
   std::uint64_t decided_until_ = 0;
@@ -99,6 +105,7 @@ class Routing {
   std::vector<std::byte> refusal_;  // ErrorResponse
   std::vector<std::byte> kept_tag_;
   std::unique_ptr<ReplacedQuery> replaced_;
+  PluginChain::SavedSession saved_;
 };
 
 }  // namespace lokadb

@@ -29,6 +29,7 @@
 
 namespace lokadb {
 
+class BatchWatch;
 class Pooler;
 class Worker;
 struct OwnedTag;
@@ -280,6 +281,8 @@ class ServerConnection final : public StreamOwner,
   void note_tag(std::string_view tag);
   bool handle_error(Bytes in, std::size_t total, std::size_t& used);
   bool handle_command_complete(Bytes in, std::size_t total, std::size_t& used);
+  bool handle_end_without_tag(Bytes in, std::size_t total, std::size_t& used);
+  BatchWatch* watch() const;
   bool handle_parameter_status(Bytes in, std::size_t total, std::size_t& used);
   bool handle_ready(Bytes in, std::size_t total, std::size_t& used);
   bool unexpected(char type);

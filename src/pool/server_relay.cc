@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "pool/batch_watch.h"
 #include "pool/client_session.h"
 #include "pool/pooler.h"
 #include "pool/routing.h"
@@ -60,8 +61,8 @@ constexpr std::array<AnswerRule, 256> make_answer_rules() {
   rules['W'] = {query, 0, true};                    // CopyBothResponse
   rules['G'] = {query | execute, 0, true};          // CopyInResponse
   rules['C'] = {query, execute, true};              // CommandComplete
-  rules['I'] = {query, execute};                    // EmptyQueryResponse
-  rules['s'] = {0, execute};                        // PortalSuspended
+  rules['I'] = {query, execute, true};              // EmptyQueryResponse
+  rules['s'] = {0, execute, true};                  // PortalSuspended
   rules['T'] = {query, bit_of(Request::Describe)};  // RowDescription
   rules['n'] = {0, bit_of(Request::Describe)};      // NoData
   rules['t'] = {bit_of(Request::Describe), 0};      // ParameterDescription
@@ -154,8 +155,9 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
     return handle_settings_answer(in, total, used);
   if (rule.needs_care) {
-    if (type == 'W') return handle_copy_both(in, total, used);
-    return type == 'C' ? handle_command_complete(in, total, used) : handle_copy_in(in, total, used);
+    if (type == 'C') return handle_command_complete(in, total, used);
+    if (type == 'I' || type == 's') return handle_end_without_tag(in, total, used);
+    return type == 'W' ? handle_copy_both(in, total, used) : handle_copy_in(in, total, used);
   }
   if (sink_ != nullptr && in.size() < total &&
       total <= (type == 'D' ? AnswerSink::kWholeRow : AnswerSink::kWholeMessage))
@@ -207,12 +209,30 @@ bool ServerConnection::handle_copy_in(Bytes in, std::size_t total, std::size_t& 
   return stream_out(in, total, replies_.front().for_client, used);
 }
 
+// Whoever wants to know what becomes of the client's own statements that run here; mostly null.
+BatchWatch* ServerConnection::watch() const {
+  return client_ != nullptr && sink_ == nullptr && step_ == Step::None ? client_->watch() : nullptr;
+}
+
+// Of an empty statement, or one whose portal has more rows.
+bool ServerConnection::handle_end_without_tag(Bytes in, std::size_t total, std::size_t& used) {
+  Request owed = replies_.front().request;
+  if (watch() != nullptr && replies_.front().for_client) watch()->completed({});
+  stream_out(in, total, replies_.front().for_client, used);
+  if (owed == Request::Execute) completed();
+  return true;
+}
+
 bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std::size_t& used) {
   Request owed = replies_.front().request;
+  if (total > kMaxTag && watch() != nullptr) watch()->completed({});
   if (total <= kMaxTag) {
     if (in.size() < total) return false;
     MessageReader reader(in.subspan(kHeaderSize, total - kHeaderSize));
     std::string_view tag = reader.cstring();
+    bool is_first_of_two =
+        replies_.front().hides_first_tag && client_ != nullptr && !client_->routing()->has_kept_tag();
+    if (watch() != nullptr && replies_.front().for_client && !is_first_of_two) watch()->completed(tag);
     if (tag == "DEALLOCATE ALL" || tag == "DISCARD ALL") {
       forget_statements();
       // With a connect_query that was not run again, the settings are not those that the session began with.
@@ -301,6 +321,7 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
     if (fields && fields->code.size() == 5) step_error_.state = SqlState(fields->code);
     stream_out(in, total, false, used);
   } else if (total > kMaxRewrittenError || client_ == nullptr) {
+    if (watch() != nullptr) watch()->failed({});
     stream_out(in, total, true, used);
   } else {
     // In full, since it may be reworded, and the connection may have to be closed because of it. An error of a Parse of
@@ -316,8 +337,13 @@ bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& us
 // To the client, in the words that are its own.
 void ServerConnection::tell_error(Bytes message) {
   const Expected& front = replies_.front();
+  if (watch() != nullptr && !front.is_step) watch()->answered(message);
   if (front.is_refusal) return client_->routing()->tell_refusal();
-  if (front.is_step) return client_->routing()->step_failed(message, front.is_first_step);
+  if (front.is_step) {
+    client_->routing()->step_failed(message, front.is_first_step);
+    if (watch() != nullptr && !client_->routing()->is_stale()) watch()->answered(message);
+    return;
+  }
   if (client_->routing() == nullptr) return send_error(message);
   std::vector<std::byte> own = client_->routing()->in_own_words(message, front.is_replaced);
   send_error(own);
@@ -508,6 +534,7 @@ void ServerConnection::after_ready(char status) {
     return;
   }
   if (client_ == nullptr) return;
+  if (watch() != nullptr) watch()->ready(status);
   if (sink_ == nullptr) return client_->server_is_ready(status);
   if (replies_.empty()) sink_->on_ready(*this, status);
 }

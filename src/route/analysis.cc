@@ -69,6 +69,7 @@ class Analyst {
     bind();
     find_organizations();
     out_.access = access();
+    out_.sets_locally = out_.touch == Touch::Nothing && sets_locally();
     if (out_.touch != Touch::LokadbTables)
       set(rule.reason != Reason::None ? rule.reason : reason_without_tables(), first_not_understood());
     else
@@ -125,6 +126,20 @@ class Analyst {
       if (statement_.relations.empty() && (call.name == "set_config" || call.name == "current_setting"))
         return Reason::Settings;
     return Reason::NoLokadbTable;
+  }
+
+  bool sets_locally() const {
+    if (statement_.kind == StatementClass::Set) {
+      const auto& set = statement_.setting;
+      return set && set->kind == sql::Setting::Kind::Value && set->is_local && set->name.find('.') != std::string::npos;
+    }
+    const auto& calls = statement_.functions;
+    return statement_.kind == StatementClass::Select && !calls.empty() && statement_.operators.empty() &&
+           statement_.columns.empty() && std::all_of(calls.begin(), calls.end(), [](const sql::FunctionCall& call) {
+             if (call.name != "set_config" || !call.runs_once || call.arguments.size() != 3) return false;
+             const sql::Value& is_local = call.arguments[2];
+             return is_local.kind == sql::Value::Kind::Boolean && is_local.index == 1 && is_local.cast.empty();
+           });
   }
 
   void bind() {

@@ -77,6 +77,8 @@ struct Analysis {
   bool conflict_is_key_and_tenant = false;
   // Relations to write as the local part for an organization that has not moved (SPEC C6): the cloud's root cannot.
   std::vector<std::uint16_t> local_parts;  // in Statement::relations
+  // It does nothing but set custom settings until the transaction ends, which can be done anywhere.
+  bool sets_locally = false;
   // A column whose type is not PostgreSQL's own is in its results or parameters: types are to be translated (SPEC D9).
   bool has_user_types = false;
 

@@ -42,9 +42,11 @@ class Decision {
       out_.whose = Whose::All;
       return without_organization(Reason::AllOrganizations);
     }
+    if (session_.naming == Naming::Unusable) return refuse(Reason::NamedUnusable, "22P02");
     if (session_.naming == Naming::One) {
       take_named();
-      if (names_another()) {
+      find_about();
+      if (!out_.about.empty() && out_.about != session_.named) {
         if (!session_.logs_mismatch) return refuse(Reason::OtherOrganization, "42501");
         out_.is_mismatch = true;
       }
@@ -69,16 +71,18 @@ class Decision {
     if (session_.profile) out_.profile = *session_.profile;
   }
 
-  // SPEC T2: a condition or a new row that names an organization, and another one.
-  bool names_another() const {
+  // SPEC T2: a condition or a new row that names an organization, and perhaps another one.
+  void find_about() {
     for (std::uint16_t number : analysis_.named_by_itself) {
       const Source& source = analysis_.sources[number];
       auto named = constants(analysis_, source, values_, session_.has_utf8);
       if (!named) continue;
-      for (const Constant& c : *named)
-        if (c.kind == Constant::Kind::Text && c.text != session_.named) return true;
+      for (Constant& c : *named) {
+        if (c.kind != Constant::Kind::Text) continue;
+        out_.about = std::move(c.text);
+        if (out_.about != session_.named) return;
+      }
     }
-    return false;
   }
 
   // --- which organization
@@ -265,6 +269,7 @@ class Decision {
 
   Reason why_not_direct() const {
     if (analysis_.cloud_reason != Reason::None) return analysis_.cloud_reason;
+    if (out_.is_mismatch) return Reason::OtherOrganization;
     if (analysis_.kind == sql::StatementClass::Copy && out_.known != Verdict::Known::Named) return Reason::CopyFrom;
     for (const sql::Value& value : analysis_.assigned_tenants) {
       Constant c = constant(analysis_, value, catalog_.tenant_type(), values_, session_.has_utf8);

@@ -42,7 +42,8 @@ class KeySource {
 };
 
 struct Session {
-  enum class Naming : std::uint8_t { Nothing, One, All } naming = Naming::Nothing;
+  // Unusable: what was named cannot be an organization.
+  enum class Naming : std::uint8_t { Nothing, One, All, Unusable } naming = Naming::Nothing;
   std::string_view named;              // Naming::One: canonical, not reserved
   Reason not_eligible = Reason::None;  // why this session or its transaction has no direct path now
   bool catalog_is_stale = false;
@@ -88,8 +89,11 @@ struct Verdict {
   std::vector<Key> keys;        // that were looked up and found: lokadb.enter's p_keys
   std::vector<Key> look_ups;    // Path::LookUp
   bool use_local_part = false;  // write Analysis::local_parts as the local part
-  bool is_mismatch = false;     // it names another organization, which is only logged
-  std::string_view sqlstate;    // Path::Refuse
+  bool is_mismatch = false;     // it names another organization, which is only logged: never direct
+  // An organization that the statement names by itself, if the application has named one, too: the other one, if there
+  // is another. Empty: it names none.
+  std::string about;
+  std::string_view sqlstate;  // Path::Refuse
 };
 
 Verdict decide(const Analysis& analysis, const Values& values, const Session& session, const KeySource& keys);

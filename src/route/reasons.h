@@ -39,6 +39,8 @@ namespace lokadb::route {
     "add a condition on the tenant column, or name the organization (lokadb.tenant)")                                 \
   X(OtherOrganization, "other-organization", "it names another organization than the application has named",          \
     "correct one of the two; mismatch = log in section [tenant] for the time of a migration")                         \
+  X(NamedUnusable, "named-unusable", "what the application has named is no organization",                             \
+    "set lokadb.tenant to a value of the tenant column's type, to '*', or to nothing")                                \
   X(Rejected, "rejected", "it names no organization, and the router's policy is to reject such statements",           \
     "name the organization, or put the statement's fingerprint into the list allow of section [router]")              \
   X(InsertWithoutOrganization, "insert-without-organization", "the organization of the new rows is not known",        \

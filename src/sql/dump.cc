@@ -125,6 +125,7 @@ std::string text_of(const FunctionCall& call) {
   line += "(" + joined(call.arguments) + ")";
   Flags{line}(call.is_aggregate_syntax, "aggregate")(call.has_over, "over")(call.is_in_from, "from");
   if (call.target != kNone) line += " target=" + std::to_string(call.target);
+  if (call.runs_once) line += " once";
   return line;
 }
 

@@ -150,4 +150,16 @@ std::uint64_t fingerprint_of(std::string_view text, bool has_standard_strings) {
   return fingerprint;
 }
 
+bool may_be_several(std::string_view text) {
+  std::size_t at = text.find(';');
+  return at != text.npos && text.find_first_not_of("; \t\r\n\f\v", at) != text.npos;
+}
+
+std::vector<std::size_t> begins_of(const Parsed& parsed) {
+  std::vector<std::size_t> begins;
+  for (const Statement& s : parsed.statements)
+    begins.push_back(begins.empty() ? 0 : static_cast<std::size_t>(s.location));
+  return begins;
+}
+
 }  // namespace lokadb::sql

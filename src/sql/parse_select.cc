@@ -7,6 +7,12 @@
 namespace lokadb::sql {
 namespace {
 
+bool has_targets_alone(const PgQuery__SelectStmt* s) {
+  return !s->with_clause && s->n_from_clause == 0 && !s->where_clause && s->n_group_clause == 0 && !s->having_clause &&
+         s->n_window_clause == 0 && s->n_sort_clause == 0 && !s->limit_count && !s->limit_offset &&
+         s->n_distinct_clause == 0 && s->n_locking_clause == 0 && !s->into_clause;
+}
+
 bool is_constant(const Node* node) { return is_node(node, PG_QUERY__NODE__NODE_A_CONST); }
 
 }  // namespace
@@ -120,6 +126,8 @@ StatementReader::Outputs StatementReader::read_plain_select(const PgQuery__Selec
   level.is_behind_where = true;
   auto how = std::exchange(how_, ColumnUse::How::Read);
   Outputs outputs = read_targets(LOKADB_NODES(select, target_list), how_, place == Place::Outermost);
+  if (place == Place::Outermost && has_targets_alone(select))
+    for (FunctionCall& call : out_.functions) call.runs_once = call.target != kNone;
   bool has_distinct = select->n_distinct_clause > 0;
   for (const Node* node : LOKADB_NODES(select, distinct_clause)) {
     if (is_constant(node) && !node->a_const->isnull) out_.depends_on_literals = true;

@@ -154,6 +154,9 @@ struct FunctionCall {
   bool is_in_from = false;
   // A target of the outermost SELECT list that is this call alone (set_config in its usual form); else kNone.
   std::uint16_t target = kNone;
+  // Such a target of a SELECT that has nothing else but targets: it is called exactly once, unless one of the others
+  // gives several rows, or none.
+  bool runs_once = false;
 };
 
 struct Insertion {

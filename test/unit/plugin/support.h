@@ -15,8 +15,9 @@ namespace lokadb::test {
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string built_plugin(const std::string& name) {
-  return name == "example" ? LOKADB_TEST_BUILD "/plugins/example/example.so"
-                           : LOKADB_TEST_BUILD "/test/abi/plugins/" + name + ".so";
+  bool is_installed = name == "example" || name == "tenant";
+  return is_installed ? LOKADB_TEST_BUILD "/plugins/" + name + "/" + name + ".so"
+                      : LOKADB_TEST_BUILD "/test/abi/plugins/" + name + ".so";
 }
 
 // Sections as parse_config makes them; those of `names` have their library besides.

@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(a_mismatch_can_be_logged_instead) {
   session.named = "1";
   session.logs_mismatch = true;
   Verdict v = verdict_of("SELECT * FROM documents WHERE organization_id = 4", {}, session);
-  BOOST_TEST(words(v) == "direct organization-named 1");
+  BOOST_TEST(words(v) == "cloud other-organization 1");
   BOOST_TEST(v.is_mismatch);
 }
 
@@ -352,6 +352,43 @@ BOOST_AUTO_TEST_CASE(nobody_is_answered_without_the_rows_of_an_organization_that
     Verdict v = decide(analyse(*catalog, sql::parse_sql(text).statements[0], usual_path()), {}, {}, TestKeys());
     BOOST_TEST(words(v) == "refused organization-not-named ", text);
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_an_organization_is_refused_where_it_matters) {
+  Session session;
+  session.naming = Session::Naming::Unusable;
+  BOOST_TEST(words(verdict_of("SELECT * FROM documents WHERE organization_id = 1", {}, session)) ==
+             "refused named-unusable ");
+  BOOST_TEST(words(verdict_of("SELECT 1", {}, session)) == "cloud no-lokadb-table ");
+}
+
+// SPEC T2.
+BOOST_AUTO_TEST_CASE(a_logged_mismatch_runs_under_the_named_one_and_never_direct) {
+  Session session;
+  session.naming = Session::Naming::One;
+  session.named = "1";
+  Verdict own = verdict_of("SELECT * FROM documents WHERE organization_id = 1", {}, session);
+  BOOST_TEST((own.path == Path::Direct && own.about == "1" && !own.is_mismatch));
+  BOOST_TEST(verdict_of("SELECT * FROM documents", {}, session).about.empty());
+  session.logs_mismatch = true;
+  Verdict other = verdict_of("SELECT * FROM documents WHERE organization_id IN (1, 4)", {}, session);
+  BOOST_TEST(words(other) == "cloud other-organization 1");
+  BOOST_TEST((other.is_mismatch && other.about == "4"));
+  session.profile = catalog::Profile::Direct;
+  BOOST_TEST(words(verdict_of("SELECT * FROM documents WHERE organization_id = 4", {}, session)) ==
+             "refused other-organization 1");
+}
+
+BOOST_AUTO_TEST_CASE(what_only_sets_until_the_end_of_the_transaction) {
+  for (std::string_view text : {"SET LOCAL lokadb.tenant = 1"sv, "SELECT set_config('a.b', $1, true)"sv,
+                                "SELECT set_config('a.b', '1', true), set_config('a.c', '2', true) AS c"sv})
+    BOOST_TEST(analysis_of(text).sets_locally, text);
+  for (std::string_view text :
+       {"SET lokadb.tenant = 1"sv, "SET LOCAL search_path = x"sv, "SELECT set_config('a.b', '1', false)"sv,
+        "SELECT set_config('a.b', '1', $1)"sv, "SELECT set_config('a.b', '1', true) WHERE false"sv,
+        "SELECT set_config('a.b', '1', true), nextval('s')"sv, "SELECT set_config('a.b', title, true) FROM documents"sv,
+        "SELECT set_config('a.b', '1', true) || 'x'"sv, "SELECT 1"sv, "RESET a.b"sv, "SELECT now()"sv})
+    BOOST_TEST(!analysis_of(text).sets_locally, text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
