@@ -126,7 +126,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   int unix_peer_pid() const { return unix_pid_; }
   const CancelKey& cancel_key() const { return cancel_key_; }
   // The first half of the key, which drivers show as a process id.
-  std::uint32_t number() const { return load_u32(cancel_key_.data()); }
+  std::uint32_t number() const { return cancel_key_.number(); }
   // Ends as a backend does that is terminated; a statement that runs is cancelled first.
   void terminate();
   const ParameterSetPtr& parameters() const { return parameters_; }
@@ -239,6 +239,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   ParameterSetPtr startup_parameters_;  // what it asked for at its start
   ClientStatements statements_;
   CancelKey cancel_key_{};
+  bool takes_long_keys_ = false;  // protocol 3.2
   BatchMarks marks_;
 
   Input input_;                // read, not handled yet

@@ -93,7 +93,8 @@ std::string Handover::state_of(ClientSession& c) {
   out.text(c.user_->name);
   out.parameters(c.pooler.tracked, c.parameters_);
   out.parameters(c.pooler.tracked, c.startup_parameters_);
-  out.bytes(c.cancel_key_);
+  out.bytes(c.cancel_key_.bytes());
+  out.flag(c.takes_long_keys_);
   write_requests(out, c);
   out.flag(c.left_politely_);
   out.flag(c.is_condemned_);

@@ -110,8 +110,8 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
   }
   c->parameters_ = in.parameters();
   c->startup_parameters_ = in.parameters();
-  std::vector<std::byte> key = in.bytes();
-  if (key.size() == c->cancel_key_.size()) std::copy(key.begin(), key.end(), c->cancel_key_.begin());
+  c->cancel_key_ = CancelKey::from(in.bytes()).value_or(CancelKey());
+  c->takes_long_keys_ = in.flag();
   if (as != ClientState::Welcome && in.ok()) {
     std::lock_guard guard(pooler_.lock);
     pooler_.numbers.emplace(c->number(), c);

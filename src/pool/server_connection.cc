@@ -303,6 +303,7 @@ void ServerConnection::read_while_possible() {
 }
 
 void ServerConnection::connection_lost() {
+  if (state() == ServerState::Login && may_ask_for_older()) return ask_for_old_protocol();
   if (state() == ServerState::Login) return could_not_connect("server conn crashed?");
   close("server conn crashed?");
 }

@@ -230,8 +230,13 @@ class ServerConnection final : public StreamOwner,
   void connected();
   void log_connected();
   void read_ssl_answer();
+  void start_tls();
   void continue_handshake();
   void send_startup();
+  bool may_ask_for_older() const;
+  bool refuses_protocol(Bytes error) const;
+  void ask_for_old_protocol();
+  void startup_accepted();
   bool handle_login_message(char type, Bytes body);
   bool handle_auth_request(Bytes body);
   void login_message_refused(Bytes body);
@@ -349,6 +354,8 @@ class ServerConnection final : public StreamOwner,
 
   // Login
   LoginStep login_step_ = LoginStep::Resolving;
+  std::uint32_t asked_version_ = 0;  // until the server has answered the start-up packet
+  bool asks_for_old_protocol_ = false;
   std::string greeting_fault_;
   TableMap table_map_;
   std::unique_ptr<ServerAuth> auth_;
