@@ -90,6 +90,9 @@ class ServerConnection final : public StreamOwner,
   void release();
   void test_before_use();
   void leave_worker();
+  // While idle: something has come that nobody asked for, or the end. It must be looked at before a client has the
+  // connection, whose answer it would be taken for.
+  bool has_unasked_input() const;
   void join_worker(Worker& worker);
   // Its login, with what is asked right behind it, is not over yet [pool lock].
   bool is_logging_in = true;
