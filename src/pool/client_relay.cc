@@ -295,6 +295,7 @@ Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& use
       note_text(in.subspan(begin, std::min(total, in.size()) - begin), in.size() >= total, false);
     }
     return forward(Request::Parse, head, in, used);
+      leg_.server->note_residue(residue::kState);  // the statement, under a name that others may use
   }
   if (total > kMaxNamedParse)
     return refuse({sqlstate::kProgramLimitExceeded, Severity::Fatal, "prepared statement is too large", {}});
