@@ -63,6 +63,8 @@ struct Expected {
   bool sets_unnamed = false;         // makes or closes the unnamed statement
   bool takes_unnamed = false;        // and it was another client's before
   bool is_refusal = false;           // must fail; the client gets the error of its session's routing instead
+  bool rows_have_changed = false;    // must fail; the client has to know that the rows of `statement` are others now
+  bool asks_for_rows = false;        // our own Describe, whose answer the next message of the client waits for
   std::uint64_t unnamed_before = 0;  // whose it was
   std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
   std::unique_ptr<StatementUndo> undo;
@@ -84,6 +86,7 @@ class ReplyQueue {
     e.request = request;
     e.for_client = for_client;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
+    e.rows_have_changed = e.asks_for_rows = false;
     e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
@@ -95,6 +98,7 @@ class ReplyQueue {
     e.request = request;
     e.for_client = true;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
+    e.rows_have_changed = e.asks_for_rows = false;
     e.statement = 0;
     ++count_;
   }
