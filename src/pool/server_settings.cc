@@ -68,7 +68,14 @@ void ServerConnection::parameters_were_set() {
   }
   parameters_ = intern_parameters(std::move(values));
   // From now on in the server's spelling, so that the same SET is not sent again and again.
-  client_->set_parameters(in_spelling_of(*parameters_, *client_->parameters()));
+  ParameterSetPtr spelled = in_spelling_of(*parameters_, *client_->parameters());
+  for (std::size_t i = 0; i < is_reported_.size(); ++i) {
+    const auto &wish = client_->parameters()->values()[i], &canonical = spelled->values()[i];
+    if (wish != canonical && wish && canonical)
+      log_line(LogLevel::Debug, "%s varcache_set_canonical: setting %s to its canonical version %s -> %s",
+               client_->log_name().c_str(), pooler.tracked.name(i).c_str(), wish->c_str(), canonical->c_str());
+  }
+  client_->set_parameters(std::move(spelled));
   agrees_with_ = client_->parameters();
   client_->parameters_set(*this);
 }
