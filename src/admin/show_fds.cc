@@ -64,7 +64,7 @@ void each_socket(Pooler& pooler, const std::vector<ListeningSocket>& listening, 
     row.maybe(c.user() != nullptr ? std::optional(c.user()->name) : std::nullopt);
     row.maybe(c.database() != nullptr ? std::optional(c.database()->name) : std::nullopt);
     row.text(c.peer().is_unix() ? "unix" : ip_text(c.peer())).number(c.peer_port());
-    row.number(cancel_number(c.cancel_key())).number(c.is_linked() ? c.leg().server->stream().fd() : 0);
+    row.number(cancel_number(c.cancel_key().bytes())).number(c.is_linked() ? c.leg().server->stream().fd() : 0);
     add_parameters(row, c.parameters());
     if (c.pool() != nullptr)
       add_secrets(row, *c.pool());

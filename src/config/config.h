@@ -136,6 +136,7 @@ struct Options {
   OptionalText user;
   std::optional<int> verbose;
   std::uint32_t hold_back_buffer = 0, max_routed_message = 0;
+  bool server_tls_direct = false;          // ours, not PgBouncer's
   bool pin_session_state = false;          // ours, not PgBouncer's
   bool strict_startup_parameters = false;  // ours, not PgBouncer's
   int worker_threads = 0;                  // ours, not PgBouncer's; 0: the CPUs allowed to the process

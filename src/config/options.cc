@@ -261,6 +261,9 @@ constexpr OptionRow kRows[] = {
      "too: IntervalStyle, search_path, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, "
      "client_min_messages, extra_float_digits, bytea_output, default_transaction_isolation, "
      "default_transaction_read_only, default_transaction_deferrable."},
+    {"server_tls_direct", &Options::server_tls_direct, "0", kReload,
+     "Begin TLS with servers at once, without asking for it (PostgreSQL 17 and newer); server_tls_sslmode has to be "
+     "require, verify-ca or verify-full."},
     {"worker_threads", &Options::worker_threads, "0", kStart,
      "Threads that serve connections; 0 means one for each CPU the process may use.", check_not_negative},
 };

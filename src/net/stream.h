@@ -65,6 +65,8 @@ class Stream : public ListHook<DirtyTag> {
   ReadResult read(std::span<std::byte> buffer);
   // Whether something waits in the kernel: bytes, the end, or an error. One system call; nothing is taken.
   bool has_input_waiting() const;
+  // Whether the kernel has told of something that was not looked at yet, in this turn or before. No system call.
+  bool has_news() const { return readable_ || (event_.ev_evcallback.evcb_flags & EVLIST_ACTIVE) != 0; }
   // Whether the peer has ended its sending side, or the connection broke, though bytes before that may be unread. One
   // system call.
   bool has_peer_ended() const;

@@ -202,6 +202,14 @@ int choose_alpn(SSL*, const unsigned char** out, unsigned char* out_length, cons
   return SSL_TLSEXT_ERR_NOACK;  // no ALPN, as for those who did not ask
 }
 
+// What servers are asked for: that one name, with its length before it.
+bool offer_alpn(SSL_CTX* ctx) {
+  std::string list(1, static_cast<char>(kAlpnProtocol.size()));
+  list += kAlpnProtocol;
+  return SSL_CTX_set_alpn_protos(ctx, reinterpret_cast<const unsigned char*>(list.data()),
+                                 static_cast<unsigned>(list.size())) == 0;
+}
+
 // PgBouncer and libpq let an old certificate without any alternative name carry the IP address as its common name,
 // which OpenSSL does for host names only.
 int allow_ip_as_common_name(int is_ok, X509_STORE_CTX* store) {
@@ -291,6 +299,7 @@ struct TlsContextMaker {
     auto done = set_identity(ctx, prefix, settings, files);
     if (!done) return done;
     if (accepts) SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, nullptr);
+    if (!accepts && !offer_alpn(ctx)) return openssl_error("failed to set ALPN");
     return accepts ? verify_clients(ctx) : verify_servers(ctx);
   }
 
@@ -328,6 +337,13 @@ Result<TlsContextPtr> make_client_side(const TlsSettings& settings) {
 
 Result<TlsContextPtr> make_server_side(const TlsSettings& settings) {
   return TlsContextMaker{false, "server_tls_", settings}.make();
+}
+
+bool has_agreed_on_alpn(const SSL* ssl) {
+  const unsigned char* name = nullptr;
+  unsigned length = 0;
+  SSL_get0_alpn_selected(ssl, &name, &length);
+  return std::string_view(reinterpret_cast<const char*>(name), length) == kAlpnProtocol;
 }
 
 SslPtr TlsContext::new_session(const std::string& host) const {

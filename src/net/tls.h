@@ -59,6 +59,10 @@ class TlsContext {
 };
 using TlsContextPtr = std::shared_ptr<const TlsContext>;
 
+// Both sides know by ALPN that this is PostgreSQL's protocol: asked of every server, and answered to clients that ask.
+// Needed where TLS begins without an SSLRequest.
+bool has_agreed_on_alpn(const SSL* ssl);
+
 // For clients that connect to us: key and certificate are needed, a CA file too unless verify is None.
 // For our connections to servers: all files are optional (key and certificate come as a pair); without a CA file
 // servers are checked against the system's store.

@@ -16,10 +16,10 @@
 
 namespace lokadb {
 
-void CancelJob::start(ClientSession& requester, Bytes key) {
+void CancelJob::start(ClientSession& requester, const CancelKey& key) {
   Pooler& pooler = requester.pooler;
   auto request = std::make_shared<Request>();
-  std::copy_n(key.begin(), request->key.size(), request->key.begin());
+  request->key = key;
   request->log_name = requester.log_name();
   request->logs = pooler.options().log_disconnections;
   request->fd = requester.stream().release();

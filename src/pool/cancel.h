@@ -7,6 +7,7 @@
 #include <string>
 
 #include "net/stream.h"
+#include "pool/cancel_key.h"
 #include "pool/client_session.h"
 #include "pool/database.h"
 
@@ -23,7 +24,7 @@ class CancelJob final : public StreamOwner, public Buriable, public ListHook<Own
   struct Request;
 
   // Takes over the connection that brought the request, which ends the session; it is closed when the job is done.
-  static void start(ClientSession& requester, Bytes key);
+  static void start(ClientSession& requester, const CancelKey& key);
   // Cancels what the client's server does for it, if anything; the client's worker.
   static void cancel(ClientSession& client);
   // The server has been closed: jobs for it have nothing left to do.

@@ -2,6 +2,8 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
+
 #include "base/random.h"
 
 namespace lokadb {
@@ -11,9 +13,20 @@ constexpr std::size_t kIdLow = 1, kIdHigh = 2, kHops = 7;  // which bytes the ma
 constexpr std::byte kHopBits{0x03};
 }  // namespace
 
-CancelKey make_cancel_key(int peer_id) {
+std::optional<CancelKey> CancelKey::from(Bytes bytes) {
+  bool is_known = bytes.size() == static_cast<std::size_t>(KeyLength::Usual) ||
+                  bytes.size() == static_cast<std::size_t>(KeyLength::Long);
+  if (!is_known) return std::nullopt;
   CancelKey key;
-  random_bytes(key);
+  key.size_ = static_cast<std::uint8_t>(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), key.bytes_.begin());
+  return key;
+}
+
+CancelKey make_cancel_key(int peer_id, KeyLength length) {
+  CancelKey key;
+  key.size_ = static_cast<std::uint8_t>(length);
+  random_bytes(std::span(key.bytes_).first(key.size_));
   key[0] &= std::byte{0x7f};  // drivers show the first half as a process id
   if (peer_id == 0) return key;
   key[kIdLow] = static_cast<std::byte>(peer_id & 0xff);
@@ -39,7 +52,7 @@ bool is_same_key(const CancelKey& a, const CancelKey& b, bool with_marks) {
     left[kHops] |= kHopBits;
     right[kHops] |= kHopBits;
   }
-  return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+  return left.size() == right.size() && CRYPTO_memcmp(left.bytes().data(), right.bytes().data(), left.size()) == 0;
 }
 
 }  // namespace lokadb

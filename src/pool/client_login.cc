@@ -12,7 +12,6 @@
 namespace lokadb {
 
 namespace {
-constexpr std::uint32_t kProtocol3 = 196608;
 constexpr std::size_t kMaxLoginMessage = 66 * 1024;  // PasswordMessage with the longest usable password
 constexpr std::byte kTlsHandshakeRecord{0x16};
 constexpr const char* kReplicationWords[] = {"no", "yes", "database"};  // by ReplicationMode
@@ -45,6 +44,7 @@ std::size_t ClientLogin::consume_first_packet(Bytes in) {
   bool is_tcp = !session_.peer().is_unix();
   if (in[0] == kTlsHandshakeRecord && is_tcp && session_.pooler.client_tls && !session_.has_tls()) {
     session_.stream().unread_for_tls(in);
+    is_direct_tls_ = true;
     start_tls();
     return in.size();
   }
@@ -77,12 +77,12 @@ std::size_t ClientLogin::consume_first_packet(Bytes in) {
       session_.stream().send_copy(as_bytes("N"));
       break;
     case FirstPacket::Cancel:
-      if (*length != 16) {
-        session_.close_silently("bad cancel request");
-        return 0;
+      if (auto key = CancelKey::from(packet.subspan(8))) {
+        CancelJob::start(session_, *key);
+        break;
       }
-      CancelJob::start(session_, packet.subspan(8));
-      break;
+      session_.close_silently("bad cancel request");
+      return 0;
     case FirstPacket::Startup:
       handle_startup(packet);
       break;
@@ -119,7 +119,10 @@ bool ClientLogin::continue_handshake() {
       break;
   }
   is_in_handshake_ = false;
-  return true;
+  // Else bytes meant for a server of another protocol might be taken for ours.
+  if (!is_direct_tls_ || has_agreed_on_alpn(session_.stream().ssl())) return true;
+  session_.close_silently("received direct SSL connection request without ALPN protocol negotiation extension");
+  return false;
 }
 
 // ------------------------------------------------------------------ start-up packet
@@ -134,7 +137,9 @@ void ClientLogin::handle_startup(Bytes packet) {
   if (auto read = read_parameters(*startup); !read) return refuse(read.error());
   if (user_.empty()) return refuse(fatal("no username supplied"));
   if (database_.empty()) database_ = user_;
-  wants_negotiation_ = startup->version != kProtocol3 || !startup->protocol_options.empty();
+  version_ = spoken_version(startup->version);
+  session_.takes_long_keys_ = version_ >= kProtocol32;
+  wants_negotiation_ = startup->version != version_ || !startup->protocol_options.empty();
   for (auto name : startup->protocol_options) protocol_options_.emplace_back(name);
   if (!session_.set_state(ClientEvent::StartupRead)) return refuse(fatal("illegal state"));
   log_attempt();
@@ -224,7 +229,7 @@ void ClientLogin::negotiate_protocol() {
   ByteBuffer out;
   {
     MessageWriter m(out, 'v');
-    m->u32(kProtocol3);
+    m->u32(version_);
     m->u32(static_cast<std::uint32_t>(protocol_options_.size()));
     for (const auto& name : protocol_options_) m->cstring(name);
   }

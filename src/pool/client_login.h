@@ -11,6 +11,7 @@
 #include "auth/client_auth.h"
 #include "auth/user_lookup.h"
 #include "pool/client_session.h"
+#include "proto/startup.h"
 
 namespace lokadb {
 
@@ -99,11 +100,13 @@ class ClientLogin final : public Buriable {
 
   ClientSession& session_;
   bool is_in_handshake_ = false;
+  bool is_direct_tls_ = false;  // it began without an SSLRequest
   std::string database_, user_;
   ParameterValues wanted_;
   ReplicationMode replication_ = ReplicationMode::None;
   std::string raw_options_;  // of a replication connection: the server's to understand
   bool wants_negotiation_ = false;
+  std::uint32_t version_ = kProtocol30;  // spoken with the client
   std::vector<std::string> protocol_options_;
   bool database_is_known_ = false;
   bool user_is_known_ = false;

@@ -2,6 +2,7 @@
 // statement; everything else goes on from the buffer it was read into.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@ constexpr std::size_t kMaxOutstanding = 1u << 20;   // requests of one client th
 constexpr std::size_t kMaxDeallocate = 256;         // a longer Query is not looked into
 constexpr std::size_t kMaxCommand = 65536;          // the same for PREPARE and EXECUTE
 constexpr std::size_t kMaxNames = 65536;            // portal and statement name of one message
+constexpr std::string_view kNoStatement = "PGBOUNCER_0";
 
 // Whole string up to its zero byte at `at` of what is here of a body; nullopt: its end has not come yet.
 std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
@@ -294,6 +296,7 @@ Outcome ClientSession::handle_parse(MessageHead head, Bytes in, std::size_t& use
     if (shares_servers()) {
       std::size_t begin = kHeaderSize + name->size() + 1;
       note_text(in.subspan(begin, std::min(total, in.size()) - begin), in.size() >= total, false);
+      leg_.server->note_residue(residue::kState);  // the statement, under a name that others may use
     }
     return forward(Request::Parse, head, in, used);
   }
@@ -357,6 +360,7 @@ Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used
   if (!name) return forward(Request::Bind, head, in, used);
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   ServerConnection& server = *leg_.server;
+  undescribed_ = 0;
   if (name->empty()) {
     if (server.has_unsettled_unnamed()) return Outcome::Wait;
     server.forget_unnamed_of_others(id);
@@ -367,14 +371,24 @@ Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used
   if (!rewrites_statements()) return forward(Request::Bind, head, in, used);
   if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
   // A name that is not known here is the server's to refuse (or a statement made by SQL PREPARE in this transaction).
-  const StatementPtr& statement = statements_.find(*name);
+  const auto& known = statements_.look_up(*name);
+  const StatementPtr& statement = known.statement;
   if (!statement) return forward(Request::Bind, head, in, used);
+  auto fitness = server.prepare_for(known);
+  if (fitness == ServerConnection::Fitness::Asked) return Outcome::Wait;
   counters().bind_count.add(1);
-  server.ensure_prepared(statement);
   server.note_residue(statement->residue());
   if ((statement->residue() & residue::kCalls) != 0) return bind_backend_call(statement, head, in, used);
-  server.expect_use(Request::Bind, *statement);
-  send_renamed(head, as_text(in.subspan(kHeaderSize, portal->size() + 1)), statement->server_name(), name->size());
+  std::string_view before = as_text(in.subspan(kHeaderSize, portal->size() + 1));
+  if (fitness == ServerConnection::Fitness::Unfit) {
+    server.expect_changed_rows(Request::Bind, *statement);
+    send_renamed(head, before, kNoStatement, name->size());
+  } else {
+    server.expect_use(Request::Bind, *statement);
+    send_renamed(head, before, statement->server_name(), name->size());
+    if (known.rows == kUnknownRows && portal->empty() && statement->has_settled_rows())
+      undescribed_ = statement->number();
+  }
   std::size_t names_end = kHeaderSize + portal->size() + 1 + name->size();
   used = std::min(total, in.size());
   server.forward(in.subspan(names_end, used - names_end));
@@ -390,8 +404,14 @@ Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& 
   auto name = string_at(in.first(total), kHeaderSize + 1);
   if (!name || kHeaderSize + 2 + name->size() != total) return forward(Request::Describe, head, in, used);
   if (Outcome o = with_server(); o != Outcome::Done) return o;
-  if (static_cast<char>(in[kHeaderSize]) != 'S') return forward(Request::Describe, head, in, used);
   ServerConnection& server = *leg_.server;
+  if (static_cast<char>(in[kHeaderSize]) != 'S') {
+    Outcome outcome = forward(Request::Describe, head, in, used);
+    // Some remember for the statement what they were told of its portal.
+    if (undescribed_ != 0 && name->empty() && !server.skips_until_sync())
+      server.last_expected()->statement = std::exchange(undescribed_, 0);
+    return outcome;
+  }
   if (name->empty()) {
     if (server.has_unsettled_unnamed()) return Outcome::Wait;
     server.forget_unnamed_of_others(id);
@@ -399,11 +419,17 @@ Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& 
   }
   if (!rewrites_statements()) return forward(Request::Describe, head, in, used);
   if (Outcome o = with_settled_statements(); o != Outcome::Done) return o;
-  const StatementPtr& statement = statements_.find(*name);
-  if (!statement) return forward(Request::Describe, head, in, used);
-  server.ensure_prepared(statement);
-  server.expect_use(Request::Describe, *statement);
-  send_renamed(head, "S", statement->server_name(), name->size());
+  const auto& known = statements_.look_up(*name);
+  if (!known.statement) return forward(Request::Describe, head, in, used);
+  auto fitness = server.prepare_for(known);
+  if (fitness == ServerConnection::Fitness::Asked) return Outcome::Wait;
+  if (fitness == ServerConnection::Fitness::Unfit) {
+    server.expect_changed_rows(Request::Describe, *known.statement);
+    send_renamed(head, "S", kNoStatement, name->size());
+  } else {
+    server.expect_use(Request::Describe, *known.statement);
+    send_renamed(head, "S", known.statement->server_name(), name->size());
+  }
   server.forward(in.subspan(total - 1, 1));
   used = total;
   return Outcome::Done;

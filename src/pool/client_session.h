@@ -128,7 +128,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   int unix_peer_pid() const { return unix_pid_; }
   const CancelKey& cancel_key() const { return cancel_key_; }
   // The first half of the key, which drivers show as a process id.
-  std::uint32_t number() const { return load_u32(cancel_key_.data()); }
+  std::uint32_t number() const { return cancel_key_.number(); }
   // Ends as a backend does that is terminated; a statement that runs is cancelled first.
   void terminate();
   const ParameterSetPtr& parameters() const { return parameters_; }
@@ -246,6 +246,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   ParameterSetPtr startup_parameters_;  // what it asked for at its start
   ClientStatements statements_;
   CancelKey cancel_key_{};
+  bool takes_long_keys_ = false;  // protocol 3.2
   BatchMarks marks_;
 
   Input input_;                // read, not handled yet
@@ -255,7 +256,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool streams_unnamed_ = false;            // of the unnamed statement
   std::array<char, kResidueOverlap> tail_;  // the end of what has streamed, where a word may be cut
   std::size_t tail_size_ = 0;
-  bool is_stalled_ = false;  // the next message waits for answers to earlier ones
+  std::uint64_t undescribed_ = 0;  // the statement of the unnamed portal, whose rows the client was not told of yet
+  bool is_stalled_ = false;        // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;
   bool left_politely_ = false;  // by Terminate: it reads no answers any more
   bool is_counted_ = false;     // in the counts of its database and user

@@ -86,7 +86,8 @@ void ClientLogin::remember_lookup(Pool& pool) const {
 void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
   Pooler& pooler = session.pooler;
   for (int tries = 1;; ++tries) {
-    session.cancel_key_ = make_cancel_key(pooler.options().peer_id);
+    session.cancel_key_ =
+        make_cancel_key(pooler.options().peer_id, session.takes_long_keys_ ? KeyLength::Long : KeyLength::Usual);
     // Drivers show the first half as a process id: a positive number, and one that no process has.
     session.cancel_key_[0] = (session.cancel_key_[0] & std::byte{0x3f}) | std::byte{0x40};
     std::lock_guard guard(pooler.lock);
@@ -95,7 +96,7 @@ void ClientLogin::write_cancel_key(ClientSession& session, ByteBuffer& out) {
     break;
   }
   MessageWriter m(out, 'K');
-  m->append(session.cancel_key_);
+  m->append(session.cancel_key_.bytes());
 }
 
 void ClientLogin::take_spelling(ClientSession& session, const ParameterSet& there) {

@@ -79,20 +79,37 @@ bool CloudBatch::has_work(const Batch& batch) {
                      [](const BatchStep& s) { return !s.is_done && s.moment == LOKADB_BEFORE; });
 }
 
-bool CloudBatch::send() {
-  Bytes rest = messages_;
-  while (!rest.empty()) {
-    at_ = messages_.size() - rest.size();
+CloudBatch::Sent CloudBatch::send() {
+  ServerConnection* server = session_.leg().server;
+  while (at_ < messages_.size()) {
+    Bytes rest = messages_.subspan(at_);
     auto head = peek_head(rest);
     Bytes message = rest.first(kHeaderSize + head->body);
-    rest = rest.subspan(message.size());
-    ServerConnection* server = session_.leg().server;
-    std::size_t before = server->outstanding_count();
-    send_steps(at_, *server);
-    bool has_steps = server->outstanding_count() != before;
-    if (!send_message(*head, message, has_steps) || session_.leg().server != server) return false;
+    if (!has_begun_) {
+      std::size_t before = server->outstanding_count();
+      send_steps(at_, *server);
+      has_steps_here_ = server->outstanding_count() != before;
+      has_begun_ = true;
+    }
+    Sent sent = send_message(*head, message);
+    if (sent != Sent::All) return sent;
+    if (session_.leg().server != server) return Sent::Failed;
+    at_ += message.size();
+    has_begun_ = false;
   }
-  return true;
+  return Sent::All;
+}
+
+CloudBatch::Sent CloudBatch::as_it_came(MessageHead head, Bytes message) {
+  std::size_t used = 0;
+  switch (session_.handle_request(head, message, used)) {
+    case Outcome::Done:
+      return Sent::All;
+    case Outcome::Wait:
+      return Sent::Waits;
+    default:
+      return Sent::Failed;
+  }
 }
 
 void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
@@ -126,8 +143,8 @@ const BatchReplacement* CloudBatch::replacement_at(std::size_t message) const {
   return nullptr;
 }
 
-bool CloudBatch::send_message(MessageHead head, Bytes message, bool has_steps) {
-  if (head.type == 'Q') return send_query(head, message, has_steps);
+CloudBatch::Sent CloudBatch::send_message(MessageHead head, Bytes message) {
+  if (head.type == 'Q') return send_query(head, message);
   const BatchReplacement* r = head.type == 'B' ? replacement_at(at_) : nullptr;
   if (r != nullptr) return send_bind(*r, batch_.statements()[r->statement], message);
   MessageReader reader(message.subspan(kHeaderSize));
@@ -138,8 +155,7 @@ bool CloudBatch::send_message(MessageHead head, Bytes message, bool has_steps) {
     if (r != nullptr && head.type == 'P') return send_parse(*r, message);
     if (r != nullptr && !name.empty()) return send_describe(*r, name);
   }
-  std::size_t used = 0;
-  return session_.handle_request(head, message, used) == Outcome::Done;
+  return as_it_came(head, message);
 }
 
 const BatchReplacement* CloudBatch::replacement_of(std::string_view name) const {
@@ -159,7 +175,7 @@ bool CloudBatch::replaces_unnamed() const {
 
 // The steps begin a transaction that the Query goes on with. If one of them fails, the server skips everything up to
 // the Sync behind the Query, whose answer is the client's then; else nobody's.
-bool CloudBatch::send_query(MessageHead head, Bytes message, bool has_steps) {
+CloudBatch::Sent CloudBatch::send_query(MessageHead head, Bytes message) {
   const BatchReplacement* replacement = replacement_at(at_);
   bool is_replaced = replacement != nullptr;
   if (is_replaced) {
@@ -167,18 +183,17 @@ bool CloudBatch::send_query(MessageHead head, Bytes message, bool has_steps) {
     message = query_->message();
     head = *peek_head(message);
   }
-  std::size_t used = 0;
   ServerConnection& server = *session_.leg().server;
-  if (session_.handle_request(head, message, used) != Outcome::Done || session_.leg().server != &server) return false;
+  if (as_it_came(head, message) != Sent::All || session_.leg().server != &server) return Sent::Failed;
   Expected* query = server.last_expected();
   if (query != nullptr && query->request == Request::Query) {
     query->is_replaced = is_replaced;
     query->hides_first_tag = is_replaced && replacement->has_two;
   }
-  if (!has_steps) return true;
+  if (!has_steps_here_) return Sent::All;
   server.send_own_sync();
   if (Expected* sync = server.last_expected()) sync->stands_in = true;
-  return true;
+  return Sent::All;
 }
 
 // Pieces of the Query that are not replaced stay as they are.
@@ -201,7 +216,7 @@ std::unique_ptr<ReplacedQuery> CloudBatch::replaced_query() const {
 }
 
 // The client's name stands for the text as the client knows it; servers only ever see the other one.
-bool CloudBatch::send_parse(const BatchReplacement& r, Bytes message) {
+CloudBatch::Sent CloudBatch::send_parse(const BatchReplacement& r, Bytes message) {
   ServerConnection& server = *session_.leg().server;
   MessageReader reader(message.subspan(kHeaderSize));
   std::string_view name = reader.cstring();
@@ -211,7 +226,6 @@ bool CloudBatch::send_parse(const BatchReplacement& r, Bytes message) {
   ByteBuffer replaced;
   replaced.cstring(r.text);
   replaced.append(types);
-  std::size_t used = 0;
   if (name.empty()) {
     ByteBuffer out;
     {
@@ -222,10 +236,10 @@ bool CloudBatch::send_parse(const BatchReplacement& r, Bytes message) {
     server.set_unnamed_owner(session_.id, server.expect(Request::Parse));
     server.set_unnamed_residue(residue::kNone);
     server.stream().send_copy(out.bytes());
-    return true;
+    return Sent::All;
   }
   if (!session_.rewrites_statements() || session_.statements().find(name))
-    return session_.handle_request(*peek_head(message), message, used) == Outcome::Done;
+    return as_it_came(*peek_head(message), message);
   server.ensure_prepared(intern_statement(replaced.bytes(), server.pooler.tracked));
   auto undo = std::make_unique<StatementUndo>();
   undo->client_name = name;
@@ -233,13 +247,13 @@ bool CloudBatch::send_parse(const BatchReplacement& r, Bytes message) {
   undo->client_added = true;
   session_.statements().set(name, undo->statement);
   server.expect(Request::ParsedHere, true, std::move(undo));
-  return true;
+  return Sent::All;
 }
 
-bool CloudBatch::send_describe(const BatchReplacement& r, std::string_view name) {
+CloudBatch::Sent CloudBatch::send_describe(const BatchReplacement& r, std::string_view name) {
   ServerConnection& server = *session_.leg().server;
   const StatementPtr& own = session_.statements().find(name);
-  if (!own) return false;
+  if (!own) return Sent::Failed;
   MessageReader reader(own->body());
   reader.cstring();
   ByteBuffer body;
@@ -255,21 +269,21 @@ bool CloudBatch::send_describe(const BatchReplacement& r, std::string_view name)
     m->cstring(prepared->server_name());
   }
   server.stream().send_copy(out.bytes());
-  return true;
+  return Sent::All;
 }
 
 // Under the name of the statement in other words. The client's own Parse goes as it came, if it can,
 // so that what is wrong with the statement is told of its own text.
-bool CloudBatch::send_bind(const BatchReplacement& r, const BatchStatement& statement, Bytes message) {
+CloudBatch::Sent CloudBatch::send_bind(const BatchReplacement& r, const BatchStatement& statement, Bytes message) {
   ServerConnection& server = *session_.leg().server;
   StatementPtr prepared = statement_of(r, statement, server.pooler.tracked);
   server.ensure_prepared(prepared);
   ByteBuffer out;
-  if (!write_bind(out, message.subspan(kHeaderSize), prepared->server_name(), r)) return false;
+  if (!write_bind(out, message.subspan(kHeaderSize), prepared->server_name(), r)) return Sent::Failed;
   server.note_residue(prepared->residue());
   server.expect_use(Request::Bind, *prepared);
   server.stream().send_copy(out.bytes());
-  return true;
+  return Sent::All;
 }
 
 }  // namespace lokadb

@@ -20,8 +20,9 @@ class CloudBatch {
   // A Bind of the unnamed statement needs none of an earlier batch.
   bool replaces_unnamed() const;
   bool has_steps() const { return !steps_.empty(); }
-  // On the session's server. False: it could not be sent as a whole (logged).
-  bool send();
+  enum class Sent : std::uint8_t { All, Waits, Failed };
+  // On the session's server. Waits: to be called again when its statements are settled. Failed: not all of it can be.
+  Sent send();
 
   // The Query that was sent instead of the client's, if it was: its bytes are needed until the turn of the loop ends,
   // the rest until it is answered.
@@ -29,11 +30,12 @@ class CloudBatch {
 
  private:
   void send_steps(std::size_t message, ServerConnection& server);
-  bool send_message(MessageHead head, Bytes message, bool has_steps);
-  bool send_query(MessageHead head, Bytes message, bool has_steps);
-  bool send_bind(const BatchReplacement& replacement, const BatchStatement& statement, Bytes message);
-  bool send_parse(const BatchReplacement& replacement, Bytes message);
-  bool send_describe(const BatchReplacement& replacement, std::string_view name);
+  Sent send_message(MessageHead head, Bytes message);
+  Sent as_it_came(MessageHead head, Bytes message);
+  Sent send_query(MessageHead head, Bytes message);
+  Sent send_bind(const BatchReplacement& replacement, const BatchStatement& statement, Bytes message);
+  Sent send_parse(const BatchReplacement& replacement, Bytes message);
+  Sent send_describe(const BatchReplacement& replacement, std::string_view name);
   const BatchReplacement* replacement_at(std::size_t message) const;
   // Of the statement's Parse and Describe.
   const BatchReplacement* replacement_of(std::string_view name) const;
@@ -42,7 +44,9 @@ class CloudBatch {
   ClientSession& session_;
   Batch& batch_;
   Bytes messages_;
-  std::size_t at_ = 0;  // of the message that is being sent
+  std::size_t at_ = 0;      // of the message that is being sent
+  bool has_begun_ = false;  // its steps have been sent
+  bool has_steps_here_ = false;
   std::vector<const BatchStep*> steps_;
   std::unique_ptr<ReplacedQuery> query_;
 };

@@ -36,6 +36,10 @@ struct Welcome {
   ParameterSetPtr tracked;
 };
 
+// What servers were last found to let in: those who ask for 3.2, though they may know an older one only, or nobody but
+// those who ask for 3.0.
+enum class ServerProtocol : std::uint8_t { Unknown, Old, New };
+
 struct Database {
   explicit Database(std::string n) : name(std::move(n)) {}
   const std::string name;
@@ -49,6 +53,7 @@ struct Database {
   int server_count = 0;                                             // [lock] those in login and cancel connections too
   int client_count = 0;                                             // [lock]
   std::int64_t unused_since = 0;                                    // [lock] monotonic; 0: in use
+  ServerProtocol server_protocol = ServerProtocol::Unknown;         // [lock]
   std::map<std::string, std::unique_ptr<Pool>, std::less<>> pools;  // [lock] by user name
 };
 

@@ -93,16 +93,18 @@ std::string Handover::state_of(ClientSession& c) {
   out.text(c.user_->name);
   out.parameters(c.pooler.tracked, c.parameters_);
   out.parameters(c.pooler.tracked, c.startup_parameters_);
-  out.bytes(c.cancel_key_);
+  out.bytes(c.cancel_key_.bytes());
+  out.flag(c.takes_long_keys_);
   write_requests(out, c);
   out.flag(c.left_politely_);
   out.flag(c.is_condemned_);
   out.signed_number(c.left_at_);
   out.signed_number(c.wait_started);
   out.number(c.statements_.size());
-  c.statements_.for_each([&out](const std::string& name, const StatementPtr& statement) {
+  c.statements_.for_each([&out](const std::string& name, const ClientStatements::Known& known) {
     out.text(name);
-    out.statement(statement);
+    out.statement(known.statement);
+    out.number(known.rows);
   });
   out.flag(c.replication_ != nullptr);
   if (c.replication_) {
@@ -162,7 +164,10 @@ std::string Handover::state_of(ServerConnection& s) {
   out.number(s.changes_);
   out.number(s.earlier_changes_);
   out.number(s.statements_.size());
-  s.statements_.for_each([&out](const StatementPtr& statement) { out.statement(statement); });
+  s.statements_.for_each([&out](const ServerStatements::Entry& entry) {
+    out.statement(entry.statement);
+    out.number(entry.rows);
+  });
   write_replies(out, s);
   return out.take();
 }
@@ -172,7 +177,9 @@ void Handover::write_replies(StateWriter& out, ServerConnection& s) {
   for (std::size_t i = 0; i < s.replies_.size(); ++i) {
     const Expected& e = s.replies_.at(i);
     out.number(static_cast<std::uint64_t>(e.request));
-    for (bool flag : {e.for_client, e.name_is_taken, e.forgets_names, e.sets_unnamed, e.takes_unnamed}) out.flag(flag);
+    for (bool flag : {e.for_client, e.name_is_taken, e.forgets_names, e.sets_unnamed, e.takes_unnamed,
+                      e.rows_have_changed, e.asks_for_rows})
+      out.flag(flag);
     out.number(e.sets_unnamed ? e.unnamed_before : 0);
     out.number(e.statement);
     out.flag(e.undo != nullptr);

@@ -110,8 +110,8 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
   }
   c->parameters_ = in.parameters();
   c->startup_parameters_ = in.parameters();
-  std::vector<std::byte> key = in.bytes();
-  if (key.size() == c->cancel_key_.size()) std::copy(key.begin(), key.end(), c->cancel_key_.begin());
+  c->cancel_key_ = CancelKey::from(in.bytes()).value_or(CancelKey());
+  c->takes_long_keys_ = in.flag();
   if (as != ClientState::Welcome && in.ok()) {
     std::lock_guard guard(pooler_.lock);
     pooler_.numbers.emplace(c->number(), c);
@@ -125,7 +125,9 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
   c->wait_started = in.signed_number();
   for (std::uint64_t count = in.number(); count > 0 && in.ok(); --count) {
     std::string name = in.text();
-    if (auto statement = in.statement()) c->statements_.set(name, std::move(statement));
+    auto statement = in.statement();
+    RowsMark rows = in.number();
+    if (statement) c->statements_.set(name, std::move(statement), rows);
   }
   if (in.flag()) {
     c->replication_ = std::make_unique<ReplicationWish>();
@@ -171,7 +173,10 @@ void Handover::restore_replies(ServerConnection& s, StateReader& in) {
     bool for_client = in.flag();
     s.replies_.push(request, for_client);
     Expected& e = s.replies_.back();
-    for (bool* flag : {&e.name_is_taken, &e.forgets_names, &e.sets_unnamed, &e.takes_unnamed}) *flag = in.flag();
+    for (bool* flag : {&e.name_is_taken, &e.forgets_names, &e.sets_unnamed, &e.takes_unnamed, &e.rows_have_changed,
+                       &e.asks_for_rows})
+      *flag = in.flag();
+    s.rows_asked_ += e.asks_for_rows;
     e.unnamed_before = new_id(in.number());
     e.statement = in.number();
     if (!in.flag()) continue;
@@ -239,8 +244,11 @@ Result<Done> Handover::restore_server(int fd, Bytes state) {
   s->unnamed_owner_ = new_id(in.number());
   s->changes_ = static_cast<std::size_t>(in.number());
   s->earlier_changes_ = static_cast<std::size_t>(in.number());
-  for (std::uint64_t count = in.number(); count > 0 && in.ok(); --count)
-    if (auto statement = in.statement()) s->statements_.add(std::move(statement));
+  for (std::uint64_t count = in.number(); count > 0 && in.ok(); --count) {
+    auto statement = in.statement();
+    RowsMark rows = in.number();
+    if (statement) s->statements_.add(std::move(statement), rows);
+  }
   restore_replies(*s, in);
   s->stream_.open(worker.loop, fd, s->address_.is_unix());
   s->set_state(ServerEvent::LoggedIn);

@@ -76,7 +76,7 @@ void PeerForward::on_stream_event() {
     ByteBuffer out;
     out.u32(static_cast<std::uint32_t>(8 + key.size()));
     out.u32(kCancelRequest);
-    out.append(key);
+    out.append(key.bytes());
     stage_ = Stage::Sent;
     stream_.send_copy(out.bytes());
     return;

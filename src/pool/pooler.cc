@@ -264,6 +264,7 @@ void Pooler::tag_dirty(Pool& pool) {
   pool.welcome = nullptr;
   pool.last_connect_failed = 0;
   pool.last_login_error.clear();
+  pool.database.server_protocol = ServerProtocol::Unknown;
 }
 
 void Pooler::close_everything_of(const Database& database, const char* why) {

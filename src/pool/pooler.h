@@ -185,6 +185,8 @@ class Pooler {
   bool may_serve(const Pool& pool) const;
   bool login_keeps_failing(const Pool& pool, std::int64_t now) const;
   void try_again(ClientSession& client);
+  void look_at_input(ServerConnection& server);
+  void serve_from_idle(Pool& pool);
   void send_to(ServerConnection& server, ClientSession& client);
   void put_idle(ServerConnection& server);
   bool is_wanted(const Pool& pool) const;

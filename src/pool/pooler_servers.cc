@@ -12,7 +12,15 @@ namespace lokadb {
 
 namespace {
 constexpr int kScanDepth = 32;  // how far the idle list is searched for a server of the client's own worker
+
+// [lock] held. Found with unasked input by choose_idle(): it comes back when that was looked at, or it is closed, and
+// either helps who waits.
+bool has_one_to_look_at(Pool& pool, const Worker& worker) {
+  for (ServerConnection* s = pool.idle.front(); s != nullptr; s = pool.idle.next(s))
+    if (&s->worker() == &worker && s->stream().is_readable()) return true;
+  return false;
 }
+}  // namespace
 
 // Looks for an idle server, best first: of this worker, of another one, one that has to be checked before use.
 Pooler::Choice Pooler::choose_idle(Pool& pool, const Worker& worker, std::int64_t now) {
@@ -22,6 +30,11 @@ Pooler::Choice Pooler::choose_idle(Pool& pool, const Worker& worker, std::int64_
   int depth = 0;
   for (ServerConnection* s = pool.idle.front(); s != nullptr && depth < kScanDepth; s = pool.idle.next(s), ++depth) {
     if (s->is_obsolete()) continue;  // the janitor's
+    if (&s->worker() == &worker && s->has_unasked_input()) {
+      s->stream().assume_readable();
+      s->worker().loop.resume_later(*s);
+      continue;
+    }
     bool is_stale = checks && now - s->idle_since >= o.server_check_delay.count();
     if (is_stale) {
       if (choice.stale == nullptr) choice.stale = s;
@@ -43,6 +56,7 @@ Acquired Pooler::acquire(ClientSession& client) {
   std::int64_t now = client.worker.loop.now();
   Error refusal;
   bool is_refused = false;
+  bool has_prospect = false;
   {
     std::lock_guard guard(lock);
     if (shutdown_mode == ShutdownMode::WaitForServers) {
@@ -75,6 +89,7 @@ Acquired Pooler::acquire(ClientSession& client) {
         is_refused = true;
       } else {
         pool.waiters.push_back(&client);
+        has_prospect = stale == nullptr && has_one_to_look_at(pool, client.worker);
       }
     }
   }
@@ -94,6 +109,10 @@ Acquired Pooler::acquire(ClientSession& client) {
     Worker& there = foreign->worker();
     there.loop.post([this, foreign, &client] {
       if (!foreign->arrived()) return try_again(client);
+      if (foreign->has_unasked_input()) {
+        look_at_input(*foreign);
+        return try_again(client);
+      }
       foreign->leave_worker();
       send_to(*foreign, client);
     });
@@ -109,7 +128,7 @@ Acquired Pooler::acquire(ClientSession& client) {
       stale->worker().loop.post(test);
     return client.state() == ClientState::Closed ? Acquired::Refused : Acquired::Queued;
   }
-  launch_if_wanted(pool, client.worker);
+  if (!has_prospect) launch_if_wanted(pool, client.worker);
   return client.state() == ClientState::Closed ? Acquired::Refused : Acquired::Queued;
 }
 
@@ -120,7 +139,18 @@ bool Pooler::login_keeps_failing(const Pool& pool, std::int64_t now) const {
          now - pool.last_connect_failed < options().server_login_retry.count();
 }
 
-// The server that was promised to the client has been closed on its way.
+// It was on its way to another worker, which it has not reached.
+void Pooler::look_at_input(ServerConnection& server) {
+  {
+    std::lock_guard guard(lock);
+    server.set_state(ServerEvent::Returned);
+    server.pool.idle.push_front(&server);
+  }
+  server.stream().assume_readable();
+  server.pump();
+}
+
+// The server that was promised to the client is not for it: closed on its way, or to be looked at first.
 void Pooler::try_again(ClientSession& client) {
   client.worker.loop.post([this, &client] {
     if (!client.arrived() || !client.waits_for_server()) return;
@@ -129,6 +159,7 @@ void Pooler::try_again(ClientSession& client) {
       std::lock_guard guard(lock);
       pool.waiters.push_front(&client);
     }
+    serve_from_idle(pool);
     launch_if_wanted(pool, client.worker);
   });
 }
@@ -367,8 +398,8 @@ void Pooler::login_failed(ServerConnection& server, const Error* refusal) {
   tell(pool.newcomers);
 }
 
-// After a pause: idle servers go to those who wait.
-void Pooler::kick(Pool& pool) {
+// Idle servers go to those who wait.
+void Pooler::serve_from_idle(Pool& pool) {
   while (true) {
     ServerConnection* server = nullptr;
     {
@@ -383,6 +414,11 @@ void Pooler::kick(Pool& pool) {
       if (server->arrived()) release(*server);
     });
   }
+}
+
+// After a pause.
+void Pooler::kick(Pool& pool) {
+  serve_from_idle(pool);
   Worker& main = main_worker();
   launch_if_wanted(pool, main);
 }

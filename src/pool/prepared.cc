@@ -16,7 +16,8 @@ PreparedStatement::PreparedStatement(std::uint64_t number, std::uint64_t epoch, 
       epoch_(epoch),
       server_name_("PGBOUNCER_" + std::to_string(number)),
       body_(body.begin(), body.end()),
-      residue_(residue) {}
+      residue_(residue),
+      has_settled_rows_(lokadb::has_settled_rows(as_text(body).substr(0, as_text(body).find('\0')))) {}
 
 std::string_view PreparedStatement::sql_rest() const {
   std::string_view text = as_text(body_);
@@ -103,23 +104,24 @@ std::size_t interned_statement_count() {
   return table().statements.size();
 }
 
-const StatementPtr& ClientStatements::find(std::string_view name) const {
-  static const StatementPtr none;
+const ClientStatements::Known& ClientStatements::look_up(std::string_view name) const {
+  static const Known none;
   auto it = names_.find(name);
   return it == names_.end() ? none : it->second;
 }
 
-void ClientStatements::set(std::string_view name, StatementPtr statement) {
+void ClientStatements::set(std::string_view name, StatementPtr statement, RowsMark rows) {
+  Known known{std::move(statement), rows};
   auto it = names_.find(name);
   if (it != names_.end())
-    it->second = std::move(statement);
+    it->second = std::move(known);
   else
-    names_.emplace(std::string(name), std::move(statement));
+    names_.emplace(std::string(name), std::move(known));
 }
 
 StatementPtr ClientStatements::by_number(std::uint64_t number) const {
-  for (const auto& [name, statement] : names_)
-    if (statement->number() == number) return statement;
+  for (const auto& [name, known] : names_)
+    if (known.statement->number() == number) return known.statement;
   return nullptr;
 }
 
@@ -128,14 +130,19 @@ bool ClientStatements::has_retired(std::uint64_t number) const {
   return statement != nullptr && statement->is_retired();
 }
 
+void ClientStatements::set_rows(std::uint64_t number, RowsMark rows) {
+  for (auto& [name, known] : names_)
+    if (known.statement->number() == number) known.rows = rows;
+}
+
 void ClientStatements::replace(const PreparedStatement& old, const StatementPtr& by) {
-  for (auto& [name, statement] : names_)
-    if (statement.get() == &old) statement = by;
+  for (auto& [name, known] : names_)
+    if (known.statement.get() == &old) known = {by, kUnknownRows};
 }
 
 std::string_view ClientStatements::name_of(std::string_view server_name) const {
-  for (const auto& [name, statement] : names_)
-    if (statement->server_name() == server_name) return name;
+  for (const auto& [name, known] : names_)
+    if (known.statement->server_name() == server_name) return name;
   return {};
 }
 
@@ -146,19 +153,26 @@ void ClientStatements::remove(std::string_view name) {
 
 StatementPtr ServerStatements::find(std::uint64_t number) const {
   auto it = places_.find(number);
-  return it == places_.end() ? nullptr : *it->second;
+  return it == places_.end() ? nullptr : it->second->statement;
 }
 
-void ServerStatements::touch(const PreparedStatement& statement) {
+const ServerStatements::Entry* ServerStatements::use(const PreparedStatement& statement) {
   auto it = places_.find(statement.number());
-  if (it != places_.end()) order_.splice(order_.end(), order_, it->second);
+  if (it == places_.end()) return nullptr;
+  order_.splice(order_.end(), order_, it->second);
+  return &*it->second;
 }
 
-void ServerStatements::add(StatementPtr statement) {
+void ServerStatements::add(StatementPtr statement, RowsMark rows) {
+  if (use(*statement) != nullptr) return;
   std::uint64_t number = statement->number();
-  if (places_.contains(number)) return touch(*statement);
-  order_.push_back(std::move(statement));
+  order_.push_back({std::move(statement), rows});
   places_.emplace(number, std::prev(order_.end()));
+}
+
+void ServerStatements::set_rows(std::uint64_t number, RowsMark rows) {
+  auto it = places_.find(number);
+  if (it != places_.end()) it->second->rows = rows;
 }
 
 void ServerStatements::remove(const PreparedStatement& statement) {

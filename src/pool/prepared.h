@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "pool/rows_mark.h"
 #include "pool/session_residue.h"
 
 namespace lokadb {
@@ -27,6 +28,7 @@ class PreparedStatement {
   const std::string& server_name() const { return server_name_; }  // what it is called on every server
   Bytes body() const { return body_; }                             // of the Parse after its name: query, types
   Residue residue() const { return residue_; }                     // of running it
+  bool has_settled_rows() const { return has_settled_rows_; }
   // Made by SQL PREPARE: what stands behind the name there. Empty: by Parse.
   std::string_view sql_rest() const;
   // The rows may be others since then: whoever prepares the same text gets another object.
@@ -42,6 +44,7 @@ class PreparedStatement {
   std::string server_name_;
   std::vector<std::byte> body_;
   Residue residue_;
+  bool has_settled_rows_;
 };
 using StatementPtr = std::shared_ptr<const PreparedStatement>;
 
@@ -60,50 +63,63 @@ std::size_t interned_statement_count();
 // The names of one client.
 class ClientStatements {
  public:
-  // Null: unknown name.
-  const StatementPtr& find(std::string_view name) const;
-  void set(std::string_view name, StatementPtr statement);
+  struct Known {
+    StatementPtr statement;
+    RowsMark rows = kUnknownRows;  // what the client was told of them
+  };
+  // Its statement is null: unknown name.
+  const Known& look_up(std::string_view name) const;
+  const StatementPtr& find(std::string_view name) const { return look_up(name).statement; }
+  void set(std::string_view name, StatementPtr statement, RowsMark rows = kUnknownRows);
   void remove(std::string_view name);
   StatementPtr by_number(std::uint64_t number) const;  // null: none; looks at all
   bool has_retired(std::uint64_t number) const;
+  // For all names of the statement.
+  void set_rows(std::uint64_t number, RowsMark rows);
   // All its names are those of the other one now.
   void replace(const PreparedStatement& old, const StatementPtr& by);
   // A name of the statement that servers know under this one; empty: none.
   std::string_view name_of(std::string_view server_name) const;
-  // Calls fn(name, statement) for each, in any order.
+  // Calls fn(name, known) for each, in any order.
   template <class Fn>
   void for_each(Fn&& fn) const {
-    for (const auto& [name, statement] : names_) fn(name, statement);
+    for (const auto& [name, known] : names_) fn(name, known);
   }
   void clear() { names_.clear(); }
   std::size_t size() const { return names_.size(); }
 
  private:
-  std::unordered_map<std::string, StatementPtr, TextHash, std::equal_to<>> names_;
+  std::unordered_map<std::string, Known, TextHash, std::equal_to<>> names_;
 };
 
 // What one server has prepared, least recently used first.
 class ServerStatements {
  public:
+  struct Entry {
+    StatementPtr statement;
+    RowsMark rows;
+  };
   bool has(const PreparedStatement& statement) const { return places_.contains(statement.number()); }
   // Null: not here.
   StatementPtr find(std::uint64_t number) const;
-  void touch(const PreparedStatement& statement);
-  void add(StatementPtr statement);
+  // Marks it used; null: not here. Valid until the next change.
+  const Entry* use(const PreparedStatement& statement);
+  void add(StatementPtr statement, RowsMark rows = kUnknownRows);
+  void set_rows(std::uint64_t number, RowsMark rows);
   void remove(const PreparedStatement& statement);
   // The one unused for longest, or null.
-  StatementPtr oldest() const { return order_.empty() ? nullptr : order_.front(); }
-  // Calls fn(statement) for each, the one unused for longest first.
+  StatementPtr oldest() const { return order_.empty() ? nullptr : order_.front().statement; }
+  // Calls fn(entry) for each, the one unused for longest first.
   template <class Fn>
   void for_each(Fn&& fn) const {
-    for (const auto& statement : order_) fn(statement);
+    for (const auto& entry : order_) fn(entry);
   }
   void clear();
   std::size_t size() const { return places_.size(); }
 
  private:
-  std::list<StatementPtr> order_;
-  std::unordered_map<std::uint64_t, std::list<StatementPtr>::iterator> places_;
+  std::list<Entry> order_;
+  std::unordered_map<std::uint64_t, std::list<Entry>::iterator> places_;
 };
 
 }  // namespace lokadb

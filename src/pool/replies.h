@@ -69,6 +69,8 @@ struct Expected {
   bool is_replaced = false;          // a Query in other words than the client's: error positions are put right
   bool hides_first_tag = false;      // a Query of two statements in place of the client's one
   bool stands_in = false;            // a Sync behind a Query: the client gets its answer only if the Query was skipped
+  bool rows_have_changed = false;    // must fail; the client has to know that the rows of `statement` are others now
+  bool asks_for_rows = false;        // our own Describe, whose answer the next message of the client waits for
   std::uint64_t unnamed_before = 0;  // whose it was
   std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
   std::unique_ptr<StatementUndo> undo;
@@ -92,6 +94,7 @@ class ReplyQueue {
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
     e.hides_first_tag = false;
+    e.rows_have_changed = e.asks_for_rows = false;
     e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
@@ -105,6 +108,7 @@ class ReplyQueue {
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
     e.hides_first_tag = false;
+    e.rows_have_changed = e.asks_for_rows = false;
     e.statement = 0;
     ++count_;
   }

@@ -105,7 +105,10 @@ void RoutedBatch::resumed() {
     if (session_.state() == ClientState::Idle || !session_.leg_.server->owes_answers()) decide_anew();
     return;
   }
-  if (phase_ == Phase::InCloud && is_sent_) return;
+  if (phase_ == Phase::InCloud && has_begun_) {
+    if (cloud_ != nullptr) send_to_cloud();
+    return;
+  }
   if (session_.state() == ClientState::Active && session_.is_linked() && !session_.leg_.server->owes_answers() &&
       query_ == nullptr)
     server_is_there();
@@ -117,7 +120,7 @@ void RoutedBatch::server_is_there() {
     case Phase::Asking:
       return run_asked_steps();
     case Phase::InCloud:
-      return send_to_cloud();
+      return begin_in_cloud();
     case Phase::CloudFirst:
       keep_cloud_leg();
       return run_direct();
@@ -319,27 +322,37 @@ bool RoutedBatch::has_cloud_work() const {
 void RoutedBatch::start_in_cloud() {
   phase_ = Phase::InCloud;
   is_in_cloud_ = true;
-  is_sent_ = false;
-  if (session_.is_linked()) return send_to_cloud();
+  has_begun_ = steps_are_answered_ = false;
+  if (session_.is_linked()) return begin_in_cloud();
   want_server(*session_.pool());
 }
 
-void RoutedBatch::send_to_cloud() {
-  is_sent_ = true;
+void RoutedBatch::begin_in_cloud() {
+  has_begun_ = true;
   ServerConnection& server = *session_.leg_.server;
   began_in_transaction_ = server.transaction_status() != 'I';
-  CloudBatch batch(session_, *batch_, messages_);
-  if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !batch.replaces_unnamed()) routing_.send_unnamed(server);
-  bool is_whole = batch.send();
-  routing_.keep_replaced(batch.take_query());
+  cloud_ = std::make_unique<CloudBatch>(session_, *batch_, messages_);
+  if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !cloud_->replaces_unnamed()) routing_.send_unnamed(server);
+  send_to_cloud();
+}
+
+void RoutedBatch::send_to_cloud() {
+  CloudBatch::Sent sent = cloud_->send();
+  if (sent == CloudBatch::Sent::Waits) return;
+  bool has_steps = cloud_->has_steps();
+  routing_.keep_replaced(cloud_->take_query());
+  cloud_ = nullptr;
   if (session_.state() == ClientState::Closed) return;
-  if (!is_whole) return server.close_with(plain_error("XX000", "the batch could not be sent as it was decided"));
-  if (!batch.has_steps()) steps_passed();
+  if (sent == CloudBatch::Sent::Failed)
+    return session_.leg_.server->close_with(plain_error("XX000", "the batch could not be sent as it was decided"));
+  if (!has_steps || steps_are_answered_) steps_passed();
 }
 
 // The answers that follow go to the client as they come.
 void RoutedBatch::steps_passed() {
   if (phase_ != Phase::InCloud) return;
+  steps_are_answered_ = true;
+  if (cloud_ != nullptr) return;
   phase_ = Phase::Over;
   routing_.run_has_news();
 }

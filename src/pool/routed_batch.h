@@ -21,6 +21,7 @@
 
 namespace lokadb {
 
+class CloudBatch;
 class Routing;
 
 // SQLSTATE of a step that finds the routing to be another than plugins thought.
@@ -107,6 +108,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void keep_cloud_leg();
   void return_own_leg();
   void release_cloud_leg();
+  void begin_in_cloud();
   void send_to_cloud();
 
   ClientSession& session_;
@@ -120,7 +122,9 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   std::unique_ptr<LegQuery> query_;
   ServerConnection* cloud_leg_ = nullptr;  // beside the organization's, which is the session's leg
   bool is_in_cloud_ = false;
-  bool is_sent_ = false;  // there
+  std::unique_ptr<CloudBatch> cloud_;  // until all of it has been sent there
+  bool steps_are_answered_ = false;
+  bool has_begun_ = false;
   bool began_in_transaction_ = false;
   bool is_own_leg_ = false;  // it was the session's before, and becomes so again
   bool has_asked_on_own_leg_ = false;

@@ -166,6 +166,13 @@ void ServerConnection::cancel_ended() {
   if (--cancels_ == 0 && state() == ServerState::BeingCanceled) give_back();
 }
 
+// What has come since the loop last asked the kernel is found by a look of our own, which a connection in constant use
+// can do without: it is idle for microseconds.
+bool ServerConnection::has_unasked_input() const {
+  constexpr std::int64_t kConstantUse = 1000;
+  return stream_.has_news() || (worker_->loop.now() - idle_since > kConstantUse && stream_.has_input_waiting());
+}
+
 void ServerConnection::test_before_use() {
   const std::string& query = pooler.options().server_check_query;
   start_step(Step::CheckQuery, query == "<empty>" ? std::string() : query);
@@ -303,6 +310,7 @@ void ServerConnection::read_while_possible() {
 }
 
 void ServerConnection::connection_lost() {
+  if (state() == ServerState::Login && may_ask_for_older()) return ask_for_old_protocol();
   if (state() == ServerState::Login) return could_not_connect("server conn crashed?");
   close("server conn crashed?");
 }

@@ -2,7 +2,8 @@
 // it serves. Lives on one worker at a time; given from one to another only while free (ServerState::Moving).
 //
 // Sources: server_connection.cc (life), server_login.cc (connecting), server_lookup.cc (auth_query), server_relay.cc
-// (answers), server_send.cc (requests), server_settings.cc (what clients leave in the session).
+// (answers), server_errors.cc (errors), server_send.cc (requests), server_settings.cc (what clients leave in the
+// session).
 #pragma once
 
 #include <algorithm>
@@ -90,6 +91,9 @@ class ServerConnection final : public StreamOwner,
   void give_back();
   void release();
   void test_before_use();
+  // While idle: something has come that nobody asked for, or the end. It must be looked at before a client has the
+  // connection, whose answer it would be taken for.
+  bool has_unasked_input() const;
   void leave_worker();
   void join_worker(Worker& worker);
   // Its login, with what is asked right behind it, is not over yet [pool lock].
@@ -122,6 +126,12 @@ class ServerConnection final : public StreamOwner,
   }
   // The newest entry; null: none.
   Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
+  // Before a client's Bind or Describe of its statement, of whose rows it was told so much: makes sure that the server
+  // has it, and that its rows are still those.
+  enum class Fitness { Fit, Asked, Unfit };  // Asked: to be called again when the server has answered
+  Fitness prepare_for(const ClientStatements::Known& known);
+  // A request whose failure tells the client that the rows have changed; to be sent with a name that no statement has.
+  void expect_changed_rows(Request request, const PreparedStatement& statement);
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
   void ensure_prepared(const StatementPtr& statement, bool even_retired = false);
   // The same ahead of a Query that names it, with a Sync of our own where something was sent.
@@ -231,8 +241,13 @@ class ServerConnection final : public StreamOwner,
   void connected();
   void log_connected();
   void read_ssl_answer();
+  void start_tls();
   void continue_handshake();
   void send_startup();
+  bool may_ask_for_older() const;
+  bool refuses_protocol(Bytes error) const;
+  void ask_for_old_protocol();
+  void startup_accepted();
   bool handle_login_message(char type, Bytes body);
   bool handle_auth_request(Bytes body);
   void login_message_refused(Bytes body);
@@ -295,6 +310,11 @@ class ServerConnection final : public StreamOwner,
   void after_error();
   void tell_error(Bytes message);
   void send_error(Bytes message);
+  void log_statement_fault(const char* fault, std::string_view error);
+  const char* statement_fault(std::string_view error);
+  std::string with_own_name(std::string_view error);
+  void ask_for_rows(const PreparedStatement& statement);
+  void note_rows(const Expected& answered, RowsMark rows);
   bool is_about_changed_rows(std::string_view error);
   void forget_changed_statement(std::uint64_t number);
   void step_finished();
@@ -341,6 +361,7 @@ class ServerConnection final : public StreamOwner,
   std::uint64_t unnamed_owner_ = 0;   // if all that was sent succeeds
   bool unnamed_is_of_batch_ = false;  // the batch being sent makes or closes it
   std::size_t changes_ = 0;           // entries of replies_ that change statements
+  int rows_asked_ = 0;                // entries of replies_ that ask for rows
   std::size_t earlier_changes_ = 0;   // those of them in batches that have been sent to their end
   bool step_failed_ = false;
   enum class Due : std::uint8_t { None, GiveBack, Release };
@@ -354,6 +375,8 @@ class ServerConnection final : public StreamOwner,
 
   // Login
   LoginStep login_step_ = LoginStep::Resolving;
+  std::uint32_t asked_version_ = 0;  // until the server has answered the start-up packet
+  bool asks_for_old_protocol_ = false;
   std::string greeting_fault_;
   TableMap table_map_;
   std::unique_ptr<ServerAuth> auth_;

@@ -15,12 +15,12 @@
 #include "pool/pooler.h"
 #include "pool/server_connection.h"
 #include "pool/worker.h"
+#include "proto/startup.h"
 
 namespace lokadb {
 
 namespace {
 constexpr std::uint32_t kSslRequest = 80877103;
-constexpr std::uint32_t kProtocol3 = 196608;
 constexpr std::size_t kMaxLoginMessage = 1 << 20;
 }  // namespace
 
@@ -105,6 +105,7 @@ void ServerConnection::connected() {
   if (getpeername(stream_.fd(), reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return;  // not connected yet
   log_connected();
   if (address_.is_unix() || pooler.options().server_tls_sslmode == TlsMode::Disable) return send_startup();
+  if (pooler.options().server_tls_direct) return start_tls();
   std::byte request[8];
   store_u32(request, sizeof request);
   store_u32(request + 4, kSslRequest);
@@ -133,6 +134,10 @@ void ServerConnection::read_ssl_answer() {
     return send_startup();
   }
   if (word != 'S') return could_not_connect("bad sslreq answer");
+  start_tls();
+}
+
+void ServerConnection::start_tls() {
   auto context = pooler.server_tls;
   auto ssl = context ? context->new_session(host_) : nullptr;
   if (ssl == nullptr) return could_not_connect("TLS startup failed");
@@ -152,6 +157,8 @@ void ServerConnection::continue_handshake() {
     case HandshakeStatus::Done:
       if (pooler.options().log_connections)
         log_line(LogLevel::Log, "%s SSL established: %s", log_name().c_str(), describe(stream_.ssl()).c_str());
+      if (pooler.options().server_tls_direct && !has_agreed_on_alpn(stream_.ssl()))
+        return could_not_connect("direct SSL connection was established without ALPN protocol negotiation extension");
       return send_startup();
   }
 }
@@ -179,8 +186,13 @@ ServerCredentials ServerConnection::credentials() {
 void ServerConnection::send_startup() {
   const DatabaseConfig& config = *pool.database.config;
   ByteBuffer out;
+  {
+    std::lock_guard guard(pooler.lock);
+    bool is_old = asks_for_old_protocol_ || pool.database.server_protocol == ServerProtocol::Old;
+    asked_version_ = is_old ? kProtocol30 : kProtocol32;
+  }
   out.u32(0);
-  out.u32(kProtocol3);
+  out.u32(asked_version_);
   auto add = [&out](std::string_view name, const std::string& value) {
     out.cstring(name);
     out.cstring(value);
@@ -229,7 +241,34 @@ std::size_t ServerConnection::consume_login(Bytes in) {
   return state() == ServerState::Closed ? in.size() : at;
 }
 
+// A server that does not know 3.2 names the version that it knows ('v'); but some, old ones and other programs, do not
+// let in who asks for it. They say so before anything else.
+bool ServerConnection::refuses_protocol(Bytes error) const {
+  if (asked_version_ <= kProtocol30) return false;
+  auto fields = parse_error_fields(error);
+  return fields && (fields->code == sqlstate::kFeatureNotSupported || fields->code == sqlstate::kProtocolViolation);
+}
+
+// One that has closed without a word may have meant the same.
+bool ServerConnection::may_ask_for_older() const {
+  if (login_step_ != LoginStep::Messages || asked_version_ <= kProtocol30) return false;
+  std::lock_guard guard(pooler.lock);
+  return pool.database.server_protocol == ServerProtocol::Unknown;
+}
+
+// Once more, on a new connection.
+void ServerConnection::ask_for_old_protocol() {
+  asks_for_old_protocol_ = true;
+  log_line(LogLevel::Log, "%s server does not know protocol 3.2, asking for 3.0", log_name().c_str());
+  stream_.close();
+  connect_to(address_);
+}
+
 bool ServerConnection::handle_login_message(char type, Bytes body) {
+  if (type == 'E' && refuses_protocol(body)) {
+    ask_for_old_protocol();
+    return false;
+  }
   switch (type) {
     case 'R':
       return handle_auth_request(body);
@@ -254,8 +293,13 @@ bool ServerConnection::handle_login_message(char type, Bytes body) {
       backend_pid_ = load_u32(body.data());
       return true;
     case 'N':
-    case 'v':
       return true;
+    case 'v': {
+      auto version = parse_negotiation(body);
+      if (version && *version >= kProtocol30 && *version < asked_version_) return true;
+      could_not_connect("broken NegotiateProtocolVersion packet");
+      return false;
+    }
     case 'E':
       login_message_refused(body);
       return false;
@@ -272,11 +316,18 @@ bool ServerConnection::handle_login_message(char type, Bytes body) {
   }
 }
 
+void ServerConnection::startup_accepted() {
+  std::lock_guard guard(pooler.lock);
+  pool.database.server_protocol = asked_version_ == kProtocol30 ? ServerProtocol::Old : ServerProtocol::New;
+  asked_version_ = 0;
+}
+
 bool ServerConnection::handle_auth_request(Bytes body) {
   if (auth_ == nullptr) {
     could_not_connect("unknown pkt from server");
     return false;
   }
+  if (asked_version_ != 0) startup_accepted();
   ByteBuffer out;
   auto done = auth_->on_request(body, out);
   if (!done) {

@@ -16,25 +16,9 @@
 namespace lokadb {
 
 namespace {
-constexpr std::size_t kMaxTag = 256;            // a CommandComplete longer than this is not looked into
-constexpr std::size_t kMaxParameter = 1 << 20;  // of a ParameterStatus
-constexpr std::size_t kMaxRewrittenError = 65536;
-constexpr std::string_view kQuotedServerName = "\"PGBOUNCER_";  // PreparedStatement::server_name() in an error
-
-// Fields of an error.
-constexpr std::string_view kChangedRowsCode("\0C0A000\0", 8);
-constexpr std::string_view kChangedRowsRoutine("\0RRevalidateCachedQuery\0", 24);
-constexpr std::string_view kUnknownStatementCode("\0C26000\0", 8);
-
-// As the server words it for a statement that it has; drivers look at the routine.
-void write_changed_rows(ByteBuffer& out) {
-  MessageWriter m(out, 'E');
-  for (const char* field :
-       {"SERROR", "VERROR", "C0A000", "Mcached plan must not change result type", "RRevalidateCachedQuery"})
-    m->cstring(field);
-  m->u8(0);
-}
-
+constexpr std::size_t kMaxTag = 256;              // a CommandComplete longer than this is not looked into
+constexpr std::size_t kMaxParameter = 1 << 20;    // of a ParameterStatus
+constexpr std::size_t kMaxDescription = 1 << 20;  // of rows; longer ones are not compared
 // Whether rows of statements may be others after it. Not CREATE TABLE, which some do all the time.
 bool changes_tables(std::string_view tag) {
   return tag.starts_with("ALTER ") || tag.starts_with("DROP ") || tag == "CREATE VIEW" || tag == "CREATE FUNCTION";
@@ -154,6 +138,14 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   }
   if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
     return handle_settings_answer(in, total, used);
+  if (owed.request == Request::Describe && owed.statement != 0 && type != 't') {
+    if (in.size() < total && total <= kMaxDescription) return false;
+    bool is_whole = in.size() >= total;
+    RowsMark rows = type == 'n' ? kNoRows
+                    : is_whole  ? mark_of_rows(in.subspan(kHeaderSize, total - kHeaderSize))
+                                : kUnknownRows;
+    note_rows(owed, rows);
+  }
   if (rule.needs_care) {
     if (type == 'C') return handle_command_complete(in, total, used);
     if (type == 'I' || type == 's') return handle_end_without_tag(in, total, used);
@@ -299,104 +291,6 @@ void ServerConnection::drop_skipped_syncs(bool after_error) {
     // will come. send_probe() finds out.
     if (after_error) ++extra_ready_;
   }
-}
-
-bool ServerConnection::handle_error(Bytes in, std::size_t total, std::size_t& used) {
-  if (replies_.empty()) {
-    // Nobody asked: the server is about to go (shutdown, timeout, termination), and this says why.
-    if (state() == ServerState::Idle && in.size() < total && total < kMaxRewrittenError) return false;
-    if (state() == ServerState::Idle) {
-      auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
-      close(fields ? std::string(fields->message) : "idle server got dirty");
-      return true;
-    }
-    return stream_out(in, total, step_ == Step::None, used);
-  }
-  Expected& front = replies_.front();
-  if (step_ != Step::None && !front.for_client) {
-    if (in.size() < total && total <= kMaxRewrittenError) return false;
-    auto fields = parse_error_fields(in.subspan(kHeaderSize, std::min(total, in.size()) - kHeaderSize));
-    step_failed_ = true;
-    if (fields) step_error_ = fatal(std::string(fields->severity) + ": " + std::string(fields->message));
-    if (fields && fields->code.size() == 5) step_error_.state = SqlState(fields->code);
-    stream_out(in, total, false, used);
-  } else if (total > kMaxRewrittenError || client_ == nullptr) {
-    if (watch() != nullptr) watch()->failed({});
-    stream_out(in, total, true, used);
-  } else {
-    // In full, since it may be reworded, and the connection may have to be closed because of it. An error of a Parse of
-    // our own is the client's too: what follows in its batch is skipped because of it.
-    if (in.size() < total) return false;
-    used = total;
-    tell_error(in.first(total));
-  }
-  after_error();
-  return true;
-}
-
-// To the client, in the words that are its own.
-void ServerConnection::tell_error(Bytes message) {
-  const Expected& front = replies_.front();
-  if (watch() != nullptr && !front.is_step) watch()->answered(message);
-  if (front.is_refusal) return client_->routing()->tell_refusal();
-  if (front.is_step) {
-    client_->routing()->step_failed(message, front.is_first_step);
-    if (watch() != nullptr && !client_->routing()->is_stale()) watch()->answered(message);
-    return;
-  }
-  if (client_->routing() == nullptr) return send_error(message);
-  std::vector<std::byte> own = client_->routing()->in_own_words(message, front.is_replaced);
-  send_error(own);
-  worker_->loop.arena().adopt(std::move(own));  // until it has been sent
-}
-
-// The rows of the statement that the front uses are others than they were when it was prepared: the server says so, or
-// we would not prepare it anew for this reason.
-bool ServerConnection::is_about_changed_rows(std::string_view error) {
-  std::uint64_t number = replies_.front().statement;
-  if (number == 0) return false;
-  if (error.find(kChangedRowsCode) != error.npos && error.find(kChangedRowsRoutine) != error.npos) return true;
-  bool is_absent = error.find(kUnknownStatementCode) != error.npos && statements_.find(number) == nullptr;
-  return is_absent && client_->statements().has_retired(number);
-}
-
-// The client has been told, and prepares it anew or goes on with what there is now.
-void ServerConnection::forget_changed_statement(std::uint64_t number) {
-  StatementPtr old = client_->statements().by_number(number);
-  if (!old) old = statements_.find(number);
-  if (!old) return;
-  old->retire();
-  StatementPtr anew = old->sql_rest().empty() ? intern_statement(old->body(), pooler.tracked)
-                                              : intern_sql_statement(old->sql_rest(), pooler.tracked);
-  client_->statements().replace(*old, anew);
-}
-
-// A prepared statement is called in the text what the client calls it.
-void ServerConnection::send_error(Bytes message) {
-  std::string_view body = as_text(message.subspan(kHeaderSize));
-  if (is_about_changed_rows(body)) {
-    forget_changed_statement(replies_.front().statement);
-    if (body.find(kUnknownStatementCode) != body.npos) {
-      ByteBuffer out;
-      write_changed_rows(out);
-      return send_own(out);
-    }
-  }
-  std::size_t at = body.find(kQuotedServerName);
-  std::size_t end = at == std::string_view::npos ? at : body.find('"', at + 1);
-  if (end == std::string_view::npos) return send_to_client(message);
-  const Expected& front = replies_.front();
-  std::string_view ours = body.substr(at + 1, end - at - 1);
-  std::string_view theirs = front.name_is_taken ? front.undo->client_name : client_->statements().name_of(ours);
-  if (theirs.empty()) return send_to_client(message);
-  ByteBuffer out;
-  {
-    MessageWriter m(out, 'E');
-    m->text(body.substr(0, at + 1));
-    m->text(theirs);
-    m->text(body.substr(end));
-  }
-  send_own(out);
 }
 
 // A message of our own making, for the client.

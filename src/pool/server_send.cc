@@ -97,13 +97,55 @@ void ServerConnection::pop_reply() {
     // They are answered in order, so it is one of the earlier ones while there are any.
     if (earlier_changes_ > 0 && --earlier_changes_ == 0 && client_ != nullptr) client_->statements_are_settled();
   }
+  bool were_rows_asked = replies_.front().asks_for_rows;
   replies_.pop();
   front_has_answer_ = false;
+  if (were_rows_asked && --rows_asked_ == 0 && client_ != nullptr) client_->statements_are_settled();
+}
+
+// Asking costs a round trip, so it is done only where a server does not say by itself that the rows are others than
+// they were when it prepared the statement: because it prepares it now, or did so for somebody else.
+ServerConnection::Fitness ServerConnection::prepare_for(const ClientStatements::Known& known) {
+  if (skips_until_sync_) return Fitness::Fit;
+  const auto* there = statements_.use(*known.statement);
+  bool is_told = known.rows != kUnknownRows && status_ != 'E' && sink_ == nullptr;
+  if (there != nullptr && (!is_told || there->rows == known.rows)) return Fitness::Fit;
+  if (there != nullptr && there->rows != kUnknownRows) return Fitness::Unfit;
+  if (there == nullptr) {
+    ensure_prepared(known.statement);
+    if (!is_told || !statements_.has(*known.statement)) return Fitness::Fit;
+  }
+  if (rows_asked_ == 0) ask_for_rows(*known.statement);
+  return Fitness::Asked;
+}
+
+// Flush, not Sync, which would end the transaction of a batch that is under way.
+void ServerConnection::ask_for_rows(const PreparedStatement& statement) {
+  static constexpr char kFlush[] = {'H', 0, 0, 0, 4};
+  ByteBuffer out;
+  {
+    MessageWriter m(out, 'D');
+    m->u8('S');
+    m->cstring(statement.server_name());
+  }
+  Expected* asked = expect(Request::Describe, false);
+  asked->statement = statement.number();
+  asked->asks_for_rows = true;
+  ++rows_asked_;
+  stream_.send_copy(out.bytes());
+  stream_.send(as_bytes({kFlush, sizeof kFlush}));
+}
+
+void ServerConnection::expect_changed_rows(Request request, const PreparedStatement& statement) {
+  Expected* expected = expect(request);
+  if (expected == nullptr) return;
+  expected->statement = statement.number();
+  expected->rows_have_changed = true;
 }
 
 void ServerConnection::ensure_prepared(const StatementPtr& statement, bool even_retired) {
   if (skips_until_sync_) return;  // the server would not look at it
-  if (statements_.has(*statement)) return statements_.touch(*statement);
+  if (statements_.use(*statement) != nullptr) return;
   if (statement->is_retired() && !even_retired)
     return;  // the server will say that it is not there, and the client what that means
   note_prepared(statement);
@@ -130,7 +172,7 @@ void ServerConnection::send_parse(const PreparedStatement& statement) {
 }
 
 void ServerConnection::ensure_prepared_for_query(const StatementPtr& statement) {
-  if (statements_.has(*statement)) return statements_.touch(*statement);
+  if (statements_.use(*statement) != nullptr) return;
   ensure_prepared(statement);
   send_own_sync();
 }

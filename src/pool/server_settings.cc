@@ -69,13 +69,16 @@ void ServerConnection::parameters_were_set() {
   parameters_ = intern_parameters(std::move(values));
   // From now on in the server's spelling, so that the same SET is not sent again and again.
   ParameterSetPtr spelled = in_spelling_of(*parameters_, *client_->parameters());
-  // Its welcome had the client's own spelling.
   for (std::size_t i = 0; i < is_reported_.size(); ++i) {
-    const auto& value = spelled->values()[i];
-    if (is_reported_[i] && value && value != client_->parameters()->values()[i])
-      client_->tell_parameter(pooler.tracked.name(i), *value);
+    const auto &wish = client_->parameters()->values()[i], &canonical = spelled->values()[i];
+    if (wish == canonical || !canonical) continue;
+    if (wish)
+      log_line(LogLevel::Debug, "%s varcache_set_canonical: setting %s to its canonical version %s -> %s",
+               client_->log_name().c_str(), pooler.tracked.name(i).c_str(), wish->c_str(), canonical->c_str());
+    // Its welcome had the client's own spelling.
+    if (is_reported_[i]) client_->tell_parameter(pooler.tracked.name(i), *canonical);
   }
-  client_->set_parameters(spelled);
+  client_->set_parameters(std::move(spelled));
   agrees_with_ = client_->parameters();
   client_->parameters_set(*this);
 }

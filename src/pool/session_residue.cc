@@ -60,11 +60,16 @@ std::size_t before_blanks(std::string_view sql, std::size_t at) {
   return at;
 }
 
-bool follows_one_of(std::string_view sql, std::size_t begin, std::initializer_list<std::string_view> words) {
+// In a piece of a text the first word may be the end of a longer one.
+enum class Extent { Whole, Piece };
+
+bool follows_one_of(std::string_view sql, std::size_t begin, Extent extent,
+                    std::initializer_list<std::string_view> words) {
   std::size_t at = before_blanks(sql, begin);
   if (at == 0 || !goes_on_name(sql[at - 1])) return true;  // a comment, the end of a piece: better looked at
   std::size_t start;
   std::string_view word = word_around(sql, at - 1, start);
+  if (start == 0 && extent == Extent::Piece) return true;
   for (std::string_view w : words)
     if (iequals(word, w)) return true;
   return false;
@@ -82,7 +87,7 @@ bool begins_with(std::string_view word, std::string_view prefix) {
   return word.size() >= prefix.size() && iequals(word.substr(0, prefix.size()), prefix);
 }
 
-bool is_suspicious_at(std::string_view sql, std::size_t at) {
+bool is_suspicious_at(std::string_view sql, std::size_t at, Extent extent) {
   std::size_t begin;
   std::string_view word = word_around(sql, at, begin);
   switch (lower(word.front())) {
@@ -93,9 +98,9 @@ bool is_suspicious_at(std::string_view sql, std::size_t at) {
       return iequals(word, "reset") && may_begin_statement(sql, begin);
     case 't':
       if (!iequals(word, "temp") && !iequals(word, "temporary")) return false;
-      return follows_one_of(sql, begin, {"create", "into", "local", "global", "replace"});
+      return follows_one_of(sql, begin, extent, {"create", "into", "local", "global", "replace"});
     case 'h':
-      return iequals(word, "hold") && follows_one_of(sql, begin, {"with"});
+      return iequals(word, "hold") && follows_one_of(sql, begin, extent, {"with"});
     case 'p':
       return iequals(word, "pg_settings") || begins_with(word, "pg_temp") || begins_with(word, "pg_advisory_lock") ||
              begins_with(word, "pg_try_advisory_lock");
@@ -269,24 +274,28 @@ void Examiner::set_config_call() {
 
 }  // namespace
 
-bool has_suspicious_word(std::string_view sql) {
+namespace {
+bool is_suspicious(std::string_view sql, Extent extent) {
   std::size_t at = 0;
   for (; at + kLanes < sql.size(); at += kLanes) {
     if (!may_have_pair(sql.data() + at)) continue;
     for (std::size_t i = at; i < at + kLanes; ++i)
-      if (is_pair(sql[i], sql[i + 1]) && is_suspicious_at(sql, i)) return true;
+      if (is_pair(sql[i], sql[i + 1]) && is_suspicious_at(sql, i, extent)) return true;
   }
   for (; at + 1 < sql.size(); ++at)
-    if (is_pair(sql[at], sql[at + 1]) && is_suspicious_at(sql, at)) return true;
+    if (is_pair(sql[at], sql[at + 1]) && is_suspicious_at(sql, at, extent)) return true;
   return false;
 }
+}  // namespace
+
+bool has_suspicious_word(std::string_view sql) { return is_suspicious(sql, Extent::Whole); }
 
 Residue residue_of(std::string_view sql, const TrackedNames& tracked) {
   return has_suspicious_word(sql) ? Examiner(sql, tracked).run() : residue::kNone;
 }
 
 Residue residue_of_piece(std::string_view piece) {
-  return has_suspicious_word(piece) ? static_cast<Residue>(kSettings | kState) : residue::kNone;
+  return is_suspicious(piece, Extent::Piece) ? static_cast<Residue>(kSettings | kState) : residue::kNone;
 }
 
 Residue residue_of_tag(std::string_view tag, bool is_unread) {

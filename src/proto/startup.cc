@@ -119,6 +119,16 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_startup_options(s
   return settings;
 }
 
+std::optional<std::uint32_t> parse_negotiation(Bytes body) {
+  MessageReader reader(body);
+  std::uint32_t version = reader.u32();
+  std::uint32_t count = reader.u32();
+  if (count > body.size()) return std::nullopt;
+  for (; count > 0; --count) reader.cstring();
+  if (!reader.finished()) return std::nullopt;
+  return version;
+}
+
 ReplicationMode parse_replication(std::string_view value) {
   if (value == "database") return ReplicationMode::Logical;
   bool is_true = is_prefix_of(value, "true") || is_prefix_of(value, "yes") || iequals(value, "on") || value == "1";

@@ -16,6 +16,12 @@ namespace lokadb {
 
 inline constexpr std::size_t kMaxStartupPacket = 65536;
 
+// Major version << 16 | minor. 3.1 was never made.
+inline constexpr std::uint32_t kProtocol30 = 3 << 16, kProtocol32 = 3 << 16 | 2;
+
+// The newest version known here that a client may mean who asks for this one (of major version 3).
+constexpr std::uint32_t spoken_version(std::uint32_t asked) { return asked < kProtocol32 ? kProtocol30 : kProtocol32; }
+
 enum class FirstPacket { Startup, Ssl, GssEnc, Cancel };
 
 // Views into the packet.
@@ -41,6 +47,10 @@ Result<StartupParameters> parse_startup(Bytes packet);
 // character; -c name=value, -cname=value, --name=value. Anything else is PgBouncer's error (parity list 5.2).
 // '-' in names given as --name becomes '_'.
 Result<std::vector<std::pair<std::string, std::string>>> parse_startup_options(std::string_view options);
+
+// What a server answers who does not know the version or the options asked for (NegotiateProtocolVersion): the newest
+// version it knows; nullopt: broken. Without header.
+std::optional<std::uint32_t> parse_negotiation(Bytes body);
 
 enum class ReplicationMode { None, Physical, Logical };
 // Value of the "replication" parameter: "database" = logical; true/on/yes/1 and their prefixes as PostgreSQL's

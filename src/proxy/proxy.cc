@@ -95,6 +95,11 @@ bool Proxy::load_tls(const Options& o) {
     log_line(LogLevel::Error, "TLS setup failed: auth_type=cert needs client_tls_sslmode=verify-full");
     return false;
   }
+  if (o.server_tls_direct && o.server_tls_sslmode < TlsMode::Require) {
+    log_line(LogLevel::Error,
+             "TLS setup failed: server_tls_direct needs server_tls_sslmode=require, verify-ca or verify-full");
+    return false;
+  }
   if (o.client_tls_sslmode != TlsMode::Disable) {
     auto made = make_client_side(client_tls_settings(o));
     if (!made) {

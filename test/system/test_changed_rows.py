@@ -1,8 +1,11 @@
 """Prepared statements whose rows have become others: "cached plan must not change result type"."""
 
+import contextlib
+
 import pytest
 
 import wire
+from test_takeover import reboot
 
 
 @pytest.fixture
@@ -121,3 +124,151 @@ def test_a_name_that_is_in_use_stays_so(start, table, cluster):
     old.query("begin")
     assert prepare(other).codes == ["42P05"]
     old.query("rollback")
+
+
+# ------------------------------------------------------------------ no server has said that the rows are others
+
+
+@pytest.fixture
+def pair(start, table):
+    """A proxy with two servers, and a function that keeps the first free one busy for the block."""
+    proxy = start(pool_mode="transaction", default_pool_size=2)
+
+    @contextlib.contextmanager
+    def busy():
+        holder = proxy.connect()
+        holder.query("begin")
+        yield
+        holder.query("rollback")
+
+    proxy.busy = busy
+    return proxy
+
+
+def bare(client, name="s"):
+    """Without asking what the rows look like."""
+    return client.ask(wire.bind("", name) + wire.execute() + wire.sync())
+
+
+def portal_described(client):
+    client.ask(wire.parse("s", SQL) + wire.sync())
+    assert use(client).rows == [("1",)]
+
+
+@pytest.mark.parametrize("describe", [prepare, portal_described], ids=["statement", "portal"])
+def test_who_knows_the_rows_does_not_get_others_from_a_server_that_prepares_it_now(pair, cluster, describe):
+    client, other = pair.connect(), pair.connect()
+    describe(client)
+    cluster.sql("alter table changing add b int default 2")
+    with pair.busy():
+        assert is_told(bare(client))
+        assert bare(client).rows == [("1", "2")]
+        assert bare(client).rows == [("1", "2")]
+    assert prepare(other).codes == []
+
+
+def test_nor_from_one_where_others_have_prepared_it(pair, cluster):
+    client, fresh = pair.connect(), pair.connect()
+    prepare(client)
+    cluster.sql("alter table changing add b int default 2")
+    with pair.busy():
+        assert [n for n, _ in prepare(fresh).columns] == ["a", "b"]
+        assert is_told(bare(client))
+        assert bare(fresh).rows == [("1", "2")]
+        assert bare(client).rows == [("1", "2")]
+
+
+def test_who_does_not_know_them_is_not_told(pair, cluster):
+    client = pair.connect()
+    client.ask(wire.parse("s", SQL) + wire.sync())
+    assert bare(client).rows == [("1",)]
+    cluster.sql("alter table changing add b int default 2")
+    with pair.busy():
+        assert bare(client).rows == [("1", "2")]
+
+
+def test_describe_tells_it_as_well(pair, cluster):
+    client = pair.connect()
+    prepare(client)
+    cluster.sql("alter table changing add b int default 2")
+    with pair.busy():
+        assert is_told(client.ask(wire.describe("S", "s") + wire.sync()))
+        assert [n for n, _ in client.ask(wire.describe("S", "s") + wire.sync()).columns] == ["a", "b"]
+        assert bare(client).rows == [("1", "2")]
+
+
+def test_what_is_told_of_was_not_done(pair, cluster):
+    client = pair.connect()
+    sql = "insert into changing values (7) returning *"
+    client.ask(wire.parse("s", sql) + wire.describe("S", "s") + wire.sync())
+    cluster.sql("alter table changing add b int default 2")
+    with pair.busy():
+        assert is_told(bare(client))
+        assert cluster.value("select count(*) from changing") == "1"
+        assert bare(client).rows == [("7", "2")]
+    assert cluster.value("select count(*) from changing") == "2"
+
+
+def test_in_a_pipeline_each_batch_has_its_own_fate(pair, cluster):
+    client = pair.connect()
+    prepare(client)
+    cluster.sql("alter table changing add b int default 2")
+    one = wire.bind("", "s") + wire.execute()
+    with pair.busy():
+        client.send(wire.parse("", "select 4") + wire.bind("", "") + wire.execute() + one + wire.sync() + one + wire.sync() + wire.extended("select 6"))
+        answer = client.ready(3)
+        assert (answer.codes, answer.rows) == (["0A000", "0A000"], [("4",), ("6",)])
+        assert bare(client).rows == [("1", "2")]
+
+
+def test_in_a_failed_transaction_it_is_that_error(pair, cluster):
+    client = pair.connect()
+    prepare(client)
+    cluster.sql("alter table changing add b int default 2")
+    with pair.busy():
+        client.query("begin")
+        client.fails("select 1/0")
+        assert bare(client).codes == ["25P02"]
+        client.query("rollback")
+        assert is_told(bare(client))
+
+
+def test_nothing_changed_nothing_told(pair):
+    """From one server to the other and back, statements of all kinds."""
+    texts = [SQL, "values (1, 'x')", "show work_mem", "explain select 1", "create temp table t (a int)", "/* c */ select 2"]
+    client = pair.connect()
+    for number, sql in enumerate(texts):
+        name = "n%d" % number
+        answer = client.ask(wire.parse(name, sql) + wire.describe("S", name) + wire.sync())
+        assert answer.codes == []
+    for _ in range(3):
+        for number in (0, 1, 2, 3, 5):
+            assert bare(client, "n%d" % number).codes == []
+            with pair.busy():
+                assert bare(client, "n%d" % number).codes == []
+                assert use(client, "n%d" % number).codes == []
+
+
+def test_another_cursor_of_the_same_name_is_no_change(pair):
+    client = pair.connect()
+    for number, columns in enumerate(["1 as a", "2 as b, 'x' as c"]):
+        client.query("begin; declare c cursor for select " + columns)
+        if number == 0:
+            client.ask(wire.parse("f", "fetch all from c") + wire.describe("S", "f") + wire.sync())
+        answer = use(client, "f")
+        assert answer.codes == [] and len(answer.rows[0]) == number + 1
+        client.query("commit")
+        if number == 0:
+            holder = pair.connect()
+            holder.query("begin")
+    holder.query("rollback")
+
+
+def test_a_restart_forgets_nothing_of_it(pair, cluster):
+    client = pair.connect()
+    prepare(client)
+    cluster.sql("alter table changing add b int default 2")
+    reboot(pair)
+    with pair.busy():
+        assert is_told(bare(client))
+        assert bare(client).rows == [("1", "2")]

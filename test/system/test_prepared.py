@@ -190,8 +190,31 @@ def test_sql_prepare_is_left_alone(start):
 def test_with_zero_names_are_passed_on_as_they_are(start):
     proxy = start(pool_mode="transaction", default_pool_size=1, max_prepared_statements=0)
     client = proxy.connect()
+    client.query("begin")
     prepare(client, "as it is", "select 1 /*p*/")
     assert client.value("select name from pg_prepared_statements where statement like '%/*p*/%'") == "as it is"
+    client.query("commit")
+
+
+def test_with_zero_they_do_not_reach_the_next_client(start):
+    proxy = start(pool_mode="transaction", default_pool_size=1, max_prepared_statements=0)
+    one, two = proxy.connect(), proxy.connect()
+    one.query("begin")
+    prepare(one, "s", "select 'one' /*p*/")
+    assert run(one, "s") == "one"
+    one.query("commit")
+    assert on_server(two) == []
+    prepare(two, "s", "select 'two' /*p*/")
+    prepare(one, "s", "select 'one again' /*p*/")
+
+
+def test_with_zero_a_pinned_client_keeps_them(start):
+    proxy = start(pool_mode="transaction", default_pool_size=2, max_prepared_statements=0, pin_session_state=1)
+    one, two = proxy.connect(), proxy.connect()
+    for client, name in ((one, "one"), (two, "two")):
+        prepare(client, "s", "select '%s' /*p*/" % name)
+    for _ in range(2):
+        assert (run(one, "s"), run(two, "s")) == ("one", "two")
 
 
 def test_session_mode_passes_names_on_as_they_are(start):

@@ -63,10 +63,10 @@ def test_protocol_2_is_refused(start):
 
 
 def test_a_newer_minor_version_is_negotiated_down(start):
-    client = start().connect(version=wire.PROTOCOL_3_0 + 2)
+    client = start().connect(version=wire.PROTOCOL_3_0 + 7)
     assert [m.kind for m in client.welcome].count("v") == 1
     body = next(m.body for m in client.welcome if m.kind == "v")
-    assert struct.unpack("!II", body[:8]) == (0x30000, 0)
+    assert struct.unpack("!II", body[:8]) == (0x30002, 0)
     assert client.value("select 1") == "1"
 
 
@@ -80,7 +80,7 @@ def test_protocol_options_are_named_in_the_negotiation(start):
 
 def test_negotiation_comes_before_the_password(start):
     proxy = start(auth_type="md5")
-    client = proxy.connect(user="carol", password="carol-pw", version=wire.PROTOCOL_3_0 + 2)
+    client = proxy.connect(user="carol", password="carol-pw", version=wire.PROTOCOL_3_0 + 7)
     kinds = [m.kind for m in client.welcome]
     assert kinds.index("v") == 0 and kinds.count("v") == 1
 

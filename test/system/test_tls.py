@@ -7,6 +7,7 @@ import pytest
 
 import harness
 import wire
+from fake_server import server  # noqa: F401
 from wire import bind, close, copy_data, copy_done, describe, execute, parse, query, sync
 
 
@@ -82,3 +83,30 @@ def test_psql_sees_what_it_asks_for(prepare):
     assert psql("verify-full").stdout == "here\n"
     refused = psql("disable")
     assert refused.returncode == 2 and "SSL required" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "answer, mode, reason",
+    [
+        (b"N", "require", "server refused SSL"),
+        (b"N", "verify-full", "server refused SSL"),
+        (b"X", "prefer", "bad sslreq answer"),
+        (b"E", "require", "bad sslreq answer"),
+        (b"S!", "prefer", "received unencrypted data after SSL response"),
+        (b"N!", "prefer", "received unencrypted data after SSL response"),
+    ],
+)
+def test_answers_of_servers_that_are_none(start, server, answer, mode, reason):  # noqa: F811
+    """It counts as a failed connect: who waits goes on waiting."""
+    there = server(tls=answer)
+    proxy = start(databases={"app": there.entry()}, server_tls_sslmode=mode, query_wait_timeout=1)
+    assert proxy.refusal().fields["M"] == "query_wait_timeout"
+    proxy.wait_log("S-0x.* closing because: " + reason)
+    assert there.asked == []
+
+
+def test_a_server_without_tls_is_used_without_it_if_it_may_be(start, server):  # noqa: F811
+    there = server()
+    for mode in ("allow", "prefer"):
+        proxy = start(databases={"app": there.entry()}, server_tls_sslmode=mode)
+        assert proxy.connect().value("select here") == "here"

@@ -27,7 +27,7 @@ constexpr std::string_view kKeys =
     "syslog_facility syslog_ident tcp_defer_accept tcp_keepalive tcp_keepcnt tcp_keepidle tcp_keepintvl "
     "tcp_socket_buffer tcp_user_timeout track_extra_parameters transaction_timeout unix_socket_dir unix_socket_group "
     "unix_socket_mode user verbose hold_back_buffer max_routed_message plugins pin_session_state "
-    "strict_startup_parameters worker_threads";
+    "strict_startup_parameters server_tls_direct worker_threads";
 
 constexpr std::string_view kOnlyAtStart[] = {
     "disable_pqexec",   "job_name",    "listen_addr",  "listen_backlog",         "listen_port",     "pidfile",

@@ -185,11 +185,11 @@ BOOST_FIXTURE_TEST_CASE(statements_of_a_server_age_in_the_order_of_their_coming,
 
 BOOST_FIXTURE_TEST_CASE(use_makes_a_statement_young, LruFixture) {
   for (const auto& s : {a, b, c}) there.add(s);
-  there.touch(*a);
+  there.use(*a);
   BOOST_TEST(there.oldest() == b);
-  there.touch(*c);
-  there.touch(*c);
-  there.touch(*statement("lru stranger"));
+  there.use(*c);
+  there.use(*c);
+  there.use(*statement("lru stranger"));
   BOOST_TEST(there.size() == 3u);
   BOOST_TEST(order() == "bac");
 }
@@ -223,6 +223,31 @@ BOOST_FIXTURE_TEST_CASE(the_server_may_be_the_last_owner, LruFixture) {
   const PreparedStatement& last = *there.oldest();
   there.remove(last);
   BOOST_TEST(interned_statement_count() == count + 3);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_known_of_the_rows_goes_with_the_name_and_the_server) {
+  auto a = statement("rows a"), b = statement("rows b");
+  ClientStatements names;
+  names.set("one", a);
+  names.set("two", a);
+  names.set("other", b);
+  names.set_rows(a->number(), 5);
+  BOOST_TEST(names.look_up("one").rows == 5u);
+  BOOST_TEST(names.look_up("two").rows == 5u);
+  BOOST_TEST(names.look_up("other").rows == kUnknownRows);
+  BOOST_TEST(!names.look_up("none").statement);
+  names.replace(*a, b);
+  BOOST_TEST(names.look_up("one").rows == kUnknownRows);
+  ServerStatements there;
+  there.add(a);
+  there.set_rows(a->number(), 7);
+  there.set_rows(b->number(), 8);
+  BOOST_TEST(there.use(*a)->rows == 7u);
+  there.add(a);  // it is the same one still
+  BOOST_TEST(there.use(*a)->rows == 7u);
+  there.remove(*a);
+  there.add(a);
+  BOOST_TEST(there.use(*a)->rows == kUnknownRows);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

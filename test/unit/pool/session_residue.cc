@@ -172,6 +172,14 @@ BOOST_AUTO_TEST_CASE(pieces_are_judged_no_better) {
   }
 }
 
+// The word before may be cut: INTO here.
+BOOST_AUTO_TEST_CASE(a_piece_that_begins_in_the_word_before) {
+  std::string text = "to" + std::string(40, ' ') + "temp t";
+  BOOST_TEST(residue_of_piece(text) != kNone);
+  BOOST_TEST(found("select 1 as in" + text) != kNone);
+  BOOST_TEST(found("select 1 as " + text) == kNone);
+}
+
 // Whatever comes, it is read within its bounds; and what leaves something does so among any harmless statements.
 BOOST_AUTO_TEST_CASE(random_texts) {
   std::mt19937 random(4711);

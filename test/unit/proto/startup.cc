@@ -164,6 +164,20 @@ BOOST_DATA_TEST_CASE(other_replication_values_mean_none,
   BOOST_CHECK(parse_replication(text) == ReplicationMode::None);
 }
 
+BOOST_AUTO_TEST_CASE(only_versions_that_exist_are_spoken) {
+  for (std::uint32_t minor : {0u, 1u}) BOOST_TEST(spoken_version(kProtocol30 + minor) == kProtocol30);
+  for (std::uint32_t minor : {2u, 3u, 9999u}) BOOST_TEST(spoken_version(kProtocol30 + minor) == kProtocol32);
+}
+
+BOOST_AUTO_TEST_CASE(a_negotiation_is_read_as_a_whole) {
+  const std::string whole("\0\3\0\0\0\0\0\2_pq_.a\0_pq_.b\0", 22);
+  BOOST_TEST(parse_negotiation(as_bytes(whole)).value() == kProtocol30);
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    BOOST_TEST(!parse_negotiation(as_bytes(whole).first(size)).has_value());
+  BOOST_TEST(!parse_negotiation(as_bytes(whole + "x")).has_value());
+  BOOST_TEST(!parse_negotiation(as_bytes(std::string_view("\0\3\0\0\xff\xff\xff\xff", 8))).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(replication_database_means_logical) {
   BOOST_CHECK(parse_replication("database") == ReplicationMode::Logical);
 }
