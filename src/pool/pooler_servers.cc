@@ -17,7 +17,7 @@ constexpr int kScanDepth = 32;  // how far the idle list is searched for a serve
 // either helps who waits.
 bool has_one_to_look_at(Pool& pool, const Worker& worker) {
   for (ServerConnection* s = pool.idle.front(); s != nullptr; s = pool.idle.next(s))
-    if (&s->worker() == &worker && s->stream().is_readable()) return true;
+    if (!s->is_obsolete() && &s->worker() == &worker && s->stream().is_readable()) return true;
   return false;
 }
 }  // namespace
