@@ -29,7 +29,7 @@ LOKADB_FIRST_SIZE(lokadb_batch_info, target_fault)
 LOKADB_FIRST_SIZE(lokadb_fact, reason)
 LOKADB_FIRST_SIZE(lokadb_step, values)
 LOKADB_FIRST_SIZE(lokadb_target, known_as)
-LOKADB_FIRST_SIZE(lokadb_plugin, section_count)
+LOKADB_FIRST_SIZE(lokadb_plugin, session_state)
 #undef LOKADB_FIRST_SIZE
 
 inline bool is_reason(const lokadb_plugin& plugin, std::uint32_t reason) {

@@ -39,6 +39,10 @@ const char* name_of(PluginEntry entry) {
       return "feed";
     case PluginEntry::FeedChanged:
       return "feed_changed";
+    case PluginEntry::Show:
+      return "show";
+    case PluginEntry::SessionState:
+      return "session_state";
   }
   return "?";
 }

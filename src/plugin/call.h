@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugin/batch.h"
 #include "plugin/section.h"
@@ -26,8 +27,16 @@ enum class PluginEntry : std::uint32_t {
   Observe = 1u << 9,
   Feed = 1u << 10,
   FeedChanged = 1u << 11,
+  Show = 1u << 12,
+  SessionState = 1u << 13,
 };
 const char* name_of(PluginEntry entry);
+
+// What a SHOW command of a plugin has given so far.
+struct PluginRows {
+  std::size_t columns = 0;
+  std::vector<std::vector<std::optional<std::string>>> rows;
+};
 
 struct PluginFailure {
   std::string sqlstate;
@@ -41,6 +50,7 @@ class PluginCall {
     Batch* batch = nullptr;
     const SectionView* section = nullptr;
     TargetTable* targets = nullptr;
+    PluginRows* rows = nullptr;
   };
   // `plugin`: null in the entry function, when there is no table yet. All borrowed.
   PluginCall(PluginEntry entry, std::string_view name, const lokadb_plugin* plugin, Subject subject);

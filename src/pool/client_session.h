@@ -120,6 +120,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Database* database() { return database_; }
   User* user() { return user_; }
   const ReplicationWish* replication() const { return replication_.get(); }  // null: an ordinary client
+  class Routing* routing() {
+    return routing_.get();
+  }  // null without plugins
   // How it uses servers.
   PoolMode mode() const { return replication_ ? PoolMode::Session : pool_->settings.mode; }
   const SocketAddress& peer() const { return peer_; }

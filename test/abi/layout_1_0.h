@@ -146,7 +146,8 @@ AT(lokadb_host, add_target, 136);
 AT(lokadb_host, slot, 144);
 AT(lokadb_host, setting, 152);
 AT(lokadb_host, line, 160);
-LEAST(lokadb_host, 168);
+AT(lokadb_host, add_row, 168);
+LEAST(lokadb_host, 176);
 
 AT(lokadb_option, name, 0);
 AT(lokadb_option, default_value, 8);
@@ -181,7 +182,21 @@ AT(lokadb_plugin, feed, 136);
 AT(lokadb_plugin, feed_changed, 144);
 AT(lokadb_plugin, sections, 152);
 AT(lokadb_plugin, section_count, 160);
-LEAST(lokadb_plugin, 168);
+AT(lokadb_plugin, show_count, 164);
+AT(lokadb_plugin, shows, 168);
+AT(lokadb_plugin, show, 176);
+AT(lokadb_plugin, session_state, 184);
+LEAST(lokadb_plugin, 192);
+
+AT(lokadb_show, name, 0);
+AT(lokadb_show, columns, 8);
+SIZE(lokadb_show, 16);
+
+AT(lokadb_session_state, struct_size, 0);
+AT(lokadb_session_state, reason, 4);
+AT(lokadb_session_state, is_off, 8);
+AT(lokadb_session_state, details, 16);
+LEAST(lokadb_session_state, 32);
 
 PIN(LOKADB_OK == 0);
 PIN(LOKADB_FAILED == 1);
