@@ -10,7 +10,7 @@ namespace lokadb {
 
 namespace {
 constexpr int kMaxStaleGates = 2;
-constexpr std::string_view kStaleRouting = "LK001";
+constexpr std::string_view kStaleRouting = "LK001", kPaused = "55P03";
 
 Error plain_error(std::string_view state, std::string text, std::string to_log = {}) {
   return {SqlState(state), Severity::Error, std::move(text), std::move(to_log)};
@@ -169,6 +169,7 @@ bool RoutedBatch::server_refused(const Error& error) {
   // Once more with this known: there may be another way.
   bool is_first = batch_->context().target_fault.empty();
   drop_legs();
+  leave_gate();
   restore_names();
   if (is_first) {
     batch_->context().target_fault = error.log_text();
@@ -197,6 +198,7 @@ void RoutedBatch::on_server_lost(ServerConnection& server, const Error& error) {
 
 void RoutedBatch::abandon() {
   is_abandoned_ = true;
+  leave_gate();
   if (ServerConnection* server = std::exchange(cloud_leg_, nullptr)) server->client_left();
 }
 
@@ -290,8 +292,56 @@ void RoutedBatch::on_ready(ServerConnection& server, char status) {
   if (check_ == Check::Passed) return finish();
   if (check_ == Check::Wanted) {
     phase_ = Phase::Checking;
-    want_server(*session_.pool());
+    if (enter_gate(true)) want_server(*session_.pool());
   }
+}
+
+// ------------------------------------------------------------------ the gate's place
+
+// False: not now, or gate_has_news() goes on.
+bool RoutedBatch::enter_gate(bool waits) {
+  if (gate_) return true;
+  Pool& pool = *session_.pool();
+  if (waits) count_message(1);  // the session lives until it is called
+  auto answer =
+      session_.pooler.gates.enter(pool, pool.settings.size, verdict_.organization, session_, waits, now_us(), gate_);
+  waits_for_gate_ = answer == Gates::Answer::Waits;
+  if (waits && !waits_for_gate_) count_message(-1);
+  return answer == Gates::Answer::Entered;
+}
+
+void RoutedBatch::leave_gate(bool is_paused) {
+  if (std::exchange(waits_for_gate_, false) && session_.pooler.gates.forget(session_)) count_message(-1);
+  lokadb::leave_gate(session_.pooler, gate_, is_paused);
+}
+
+void RoutedBatch::count_message(int change) {
+  std::lock_guard guard(session_.pooler.lock);
+  session_.in_flight += change;
+}
+
+void leave_gate(Pooler& pooler, Gates::Place& place, bool is_paused) {
+  if (!place) return;
+  int size = place.pool->settings.size;
+  for (Gates::Called& called : pooler.gates.leave(place, size, is_paused, now_us())) {
+    ClientSession* session = called.session;
+    session->worker.loop.post([session, given = std::move(called.place)]() mutable {
+      Pooler& its_pooler = session->pooler;
+      if (session->arrived() && session->routing() != nullptr)
+        session->routing()->gate_has_news(std::move(given));
+      else
+        leave_gate(its_pooler, given, false);
+    });
+  }
+}
+
+void RoutedBatch::gate_has_news(Gates::Place place) {
+  bool is_wanted = std::exchange(waits_for_gate_, false) && !is_abandoned_;
+  if (!is_wanted) return lokadb::leave_gate(session_.pooler, place, false);
+  gate_ = std::move(place);
+  if (gate_) return want_server(*session_.pool());
+  fail(plain_error(kPaused, "lokadb: organization " + verdict_.organization + " is paused"));
+  routing_.run_has_news();
 }
 
 // ------------------------------------------------------------------ the check in the cloud
@@ -303,7 +353,10 @@ void RoutedBatch::begin_check() {
     check_ = Check::Passed;
     return deliver();
   }
-  if (cloud_leg_ == nullptr && !is_complete_) cloud_leg_ = session_.pooler.take_free(session_);
+  if (cloud_leg_ == nullptr && !is_complete_ && enter_gate(false)) {
+    cloud_leg_ = session_.pooler.take_free(session_);
+    if (cloud_leg_ == nullptr) leave_gate();
+  }
   if (cloud_leg_ == nullptr) {
     check_ = Check::Wanted;
     return;
@@ -337,12 +390,14 @@ void RoutedBatch::checks_done(const LegQuery::Result& result) {
     cloud_leg_ = nullptr;
     is_own_leg_ = false;
     drop_legs();
+    leave_gate();
     return session_.close(result.lost_because);
   }
   if (phase_ == Phase::Checking)
     give_back_leg();
   else
     release_cloud_leg();
+  leave_gate(result.error_code == kPaused);
   if (result.error_code == kStaleRouting) return decide_anew();
   if (!result.error_code.empty()) {
     drop_legs();
@@ -386,7 +441,7 @@ void RoutedBatch::start_over() {
   held_.clear();
   if (has_own) return start();
   phase_ = Phase::CloudFirst;
-  want_server(*session_.pool());
+  if (enter_gate(true)) want_server(*session_.pool());
 }
 
 // The routing is another than it was when this batch was decided.
@@ -444,6 +499,7 @@ void RoutedBatch::fail_with(Bytes error_message) {
 
 void RoutedBatch::finish() {
   return_own_leg();
+  leave_gate();
   phase_ = Phase::Over;
   held_ = {};
   routing_.run_has_news();

@@ -17,11 +17,15 @@
 #include "pool/answer_sink.h"
 #include "pool/batch_reader.h"
 #include "pool/client_session.h"
+#include "pool/gates.h"
 #include "pool/leg_query.h"
 
 namespace lokadb {
 
 class Routing;
+
+// Gives the place back, and tells those whose turn it is.
+void leave_gate(Pooler& pooler, Gates::Place& place, bool is_paused);
 
 class RoutedBatch final : public AnswerSink, public Buriable {
  public:
@@ -46,6 +50,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void parameters_set(ServerConnection& server);
   bool server_refused(const Error& error);
   void feeds_are_fresh();
+  void gate_has_news(Gates::Place place);
   void abandon();
 
   // The organization's answer.
@@ -76,6 +81,9 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void replay();
   bool is_proof(char type);
   void take_answer(Bytes bytes, bool begins);
+  bool enter_gate(bool waits);
+  void count_message(int change);
+  void leave_gate(bool is_paused = false);
   void begin_check();
   void run_checks(ServerConnection& server);
   void checks_done(const LegQuery::Result& result);
@@ -102,7 +110,9 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   Check check_ = Check::None;
   std::unique_ptr<LegQuery> query_;
   ServerConnection* cloud_leg_ = nullptr;  // beside the organization's, which is the session's leg
-  bool is_own_leg_ = false;                // it was the session's before, and becomes so again
+  Gates::Place gate_;                      // while it has or wants a server of the cloud for its checks
+  bool waits_for_gate_ = false;
+  bool is_own_leg_ = false;  // it was the session's before, and becomes so again
   bool has_asked_on_own_leg_ = false;
   bool is_replaying_ = false;
   bool is_complete_ = false;  // all of the answer has come

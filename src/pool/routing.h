@@ -11,6 +11,7 @@
 #include "plugin/chain.h"
 #include "pool/batch_reader.h"
 #include "pool/client_session.h"
+#include "pool/gates.h"
 
 namespace lokadb {
 
@@ -33,6 +34,7 @@ class Routing {
   void parameters_set(ServerConnection& server);
   bool server_refused(const Error& error);  // false: the session is to be closed with it
   void feeds_are_fresh();
+  void gate_has_news(Gates::Place place);  // none: it has waited in vain
   void session_ended();
   void tell_refusal();
   // To another process: nothing of a batch has been handled that is not over.
