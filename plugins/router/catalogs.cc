@@ -8,6 +8,11 @@ Catalogs::Known Catalogs::find(std::string_view database) const {
   return it != known_.end() ? it->second : Known{};
 }
 
+std::vector<std::pair<std::string, Catalogs::Known>> Catalogs::all() const {
+  std::shared_lock lock(mutex_);
+  return {known_.begin(), known_.end()};
+}
+
 std::string Catalogs::changed(std::string_view database, std::string_view document, bool is_fresh) {
   CatalogPtr made;
   std::string fault;

@@ -7,6 +7,8 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "catalog/catalog.h"
 
@@ -21,6 +23,7 @@ class Catalogs {
     bool is_stale = true;  // the feed has been lost since
   };
   Known find(std::string_view database) const;
+  std::vector<std::pair<std::string, Known>> all() const;
   // The feed's news. Returns what is wrong with the document; empty: nothing.
   std::string changed(std::string_view database, std::string_view document, bool is_fresh);
 

@@ -1,6 +1,7 @@
 // What becomes of a batch: its statements are read, keys whose organization must be known are published for the plugin
 // refs, and then src/route says where each statement goes.
 #include <algorithm>
+#include <utility>
 
 #include "named.h"
 #include "router.h"
@@ -70,6 +71,7 @@ class Decision {
   int run() {
     if (!state_.is_read) {
       if (!has_work()) return LOKADB_OK;
+      if (info_.target_fault.size != 0) note_fault();
       if (!know_settings()) return ask_settings();
       if (read() != LOKADB_OK) return LOKADB_FAILED;
     }
@@ -78,6 +80,32 @@ class Decision {
 
  private:
   // --- reading
+
+  // Of the batch that was to go direct a moment ago.
+  void note_fault() {
+    if (session_.last_organization.empty()) return;
+    router_.tallies.of(view(info_.database), session_.last_organization).set_fault(view(info_.target_fault));
+  }
+
+  // Whether the session as such is off the direct path, and a line in the log when that begins.
+  void note_session() {
+    Reason off = state_.not_direct;
+    if (off != Reason::SessionPooling && off != Reason::NotUnderstood) off = Reason::None;
+    if (off == std::exchange(session_.off, off) || off == Reason::None) return;
+    router_.sessions_off.write(
+        "no statement of a session of " + std::string(view(info_.role)) + " in " + std::string(view(info_.database)) +
+        " goes direct: " + std::string(route::info(off).text) + " (" + std::string(route::info(off).id) + ")");
+  }
+
+  void count_organization(const Verdict& v) {
+    if (v.organization.empty() || state_.known.catalog->organization(v.organization) == nullptr) return;
+    Tally& tally = router_.tallies.of(view(info_.database), v.organization);
+    (out_->kind == LOKADB_DIRECT  ? tally.direct
+     : out_->kind == LOKADB_CLOUD ? tally.cloud
+                                  : tally.refused)
+        .fetch_add(1, std::memory_order_relaxed);
+    if (out_->kind == LOKADB_DIRECT) session_.last_organization = v.organization;
+  }
 
   bool has_work() {
     state_.known = router_.catalogs.find(view(info_.database));
@@ -154,6 +182,7 @@ class Decision {
   int read() {
     state_.is_read = true;
     state_.not_direct = why_not_direct();
+    note_session();
     // The server says so itself.
     if (info_.transaction_status == 'E') return LOKADB_OK;
     if (info_.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info_.client_encoding))) return LOKADB_OK;
@@ -246,7 +275,11 @@ class Decision {
       if (v.path == Path::LookUp) look_ups.insert(look_ups.end(), v.look_ups.begin(), v.look_ups.end());
     }
     if (!look_ups.empty()) return want(look_ups);
-    return settle(verdicts);
+    int answer = settle(verdicts);
+    auto known =
+        std::find_if(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return !v.organization.empty(); });
+    if (answer == LOKADB_OK && known != verdicts.end()) count_organization(*known);
+    return answer;
   }
 
   // Where all are at home, and none is on its way, nothing hangs on whose rows they are.
@@ -288,8 +321,21 @@ class Decision {
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
     out_->kind = LOKADB_CLOUD;
     out_->commits = commits();
+    state_.organization = only_organization(verdicts);
+    out_->organization = lent(state_.organization);
     if (add_cloud_work(router_, batch_, session_, verdicts) != LOKADB_OK) return LOKADB_FAILED;
     return because(reason);
+  }
+
+  // Whom all of them are about, as far as that is known; else nobody.
+  static std::string only_organization(const std::vector<Verdict>& verdicts) {
+    std::string found;
+    for (const Verdict& v : verdicts) {
+      if (v.whose != Verdict::Whose::One) continue;
+      if (!found.empty() && found != v.organization) return {};
+      found = v.organization;
+    }
+    return found;
   }
 
   std::uint32_t commits() const {
@@ -398,6 +444,11 @@ class Decision {
     std::copy_n(v.sqlstate.data(), std::min<std::size_t>(v.sqlstate.size(), 5), out_->sqlstate);
     out_->message = lent(state_.message);
     out_->hint = lent(state_.hint);
+    count_organization(v);
+    router_.refusals.write("a statement of " + std::string(view(info_.role)) + " in " +
+                           std::string(view(info_.database)) +
+                           " is refused: " + std::string(route::info(v.reason).text) + " (" +
+                           std::string(route::info(v.reason).id) + "), fingerprint " + fingerprint(piece));
     return because(v.reason);
   }
 

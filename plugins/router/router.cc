@@ -175,6 +175,10 @@ lokadb_plugin make_plugin() {
   p.feed_changed = feed_changed;
   p.sections = kMore;
   p.section_count = std::size(kMore);
+  p.shows = kShows;
+  p.show_count = std::size(kShows);
+  p.show = show;
+  p.session_state = session_state;
   return p;
 }
 

@@ -20,6 +20,7 @@
 #include "rewriting.h"
 #include "route/decide.h"
 #include "targets.h"
+#include "telling.h"
 
 namespace lokadb::router {
 
@@ -40,16 +41,8 @@ class RoleSettings {
   void forget(std::string_view database);
 
  private:
-  struct Less {
-    using is_transparent = void;
-    template <class A, class B>
-    bool operator()(const A& a, const B& b) const {
-      int order = std::string_view(a.first).compare(b.first);
-      return order != 0 ? order < 0 : std::string_view(a.second) < b.second;
-    }
-  };
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, Ptr, Less> known_;
+  std::map<std::pair<std::string, std::string>, Ptr, PairLess> known_;
 };
 
 struct Options {
@@ -66,6 +59,8 @@ struct Router {
   RoleSettings role_settings;
   Targets targets;
   Rewrites rewrites;
+  Tallies tallies;
+  LogLine refusals, sessions_off;
 };
 
 // One statement of the batch.
@@ -126,7 +121,14 @@ struct SessionState {
   Scratch scratch;
   std::uint32_t copies = 0;   // tables for COPY in the transaction
   bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
+  // Why none of its statements goes direct, as of the last batch; None: some may.
+  route::Reason off = route::Reason::None;
+  std::string last_organization;  // of its last batch that went direct
 };
+
+extern const lokadb_show kShows[2];
+int show(void* self, std::uint32_t which, lokadb_rows* rows);
+int session_state(void* self, void* slot, lokadb_session_state* out);
 
 int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict);
 

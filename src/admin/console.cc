@@ -237,7 +237,7 @@ void Console::show(ClientSession& session, const ConsoleCommand& command, Form f
     return finish(session, "SHOW", answer);
   }
   const ShowSpec* spec = find_show(command.argument);
-  if (spec == nullptr) return unknown_command(session, command.text, answer);
+  if (spec == nullptr) return show_of_plugin(session, command, form, answer);
   if (spec->admin_only && !session.is_console_admin()) return fail(session, "admin access needed", answer);
   ResultTable table(spec->columns.empty() ? stats_columns(spec->name) : std::string(spec->columns));
   if (form != Form::Execute) table.write_description(answer.out);
@@ -260,12 +260,26 @@ void Console::show(ClientSession& session, const ConsoleCommand& command, Form f
   finish(session, "SHOW", answer);
 }
 
+void Console::show_of_plugin(ClientSession& session, const ConsoleCommand& command, Form form, Answer& answer) {
+  auto columns = columns_of_plugin_show(pooler_, command.argument);
+  if (!columns) return unknown_command(session, command.text, answer);
+  ResultTable table(*columns);
+  if (form == Form::Describe) return table.write_description(answer.out);
+  if (auto filled = fill_plugin_show(pooler_, command.argument, table); !filled)
+    return fail(session, filled.error().to_client, answer);
+  if (form != Form::Execute) table.write_description(answer.out);
+  table.write_rows(answer.out);
+  finish(session, "SHOW", answer);
+}
+
 void Console::help(Answer& answer) {
   std::string shows;
-  for (const auto& spec : show_specs()) {
+  auto add = [&shows](std::string_view name) {
     shows += shows.empty() ? "" : "|";
-    for (char c : spec.name) shows += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  }
+    for (char c : name) shows += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  };
+  for (const auto& spec : show_specs()) add(spec.name);
+  for (const std::string& name : names_of_plugin_shows(pooler_)) add(name);
   write_notice(answer.out, "00000", "Console usage",
                "\n\tSHOW HELP|" + shows +
                    "\n\tSET key = arg"

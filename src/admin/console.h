@@ -67,6 +67,7 @@ class Console final : public ConsoleBackend {
   static const CommandSpec kCommands[];
 
   void show(ClientSession&, const ConsoleCommand&, Form, Answer&);
+  void show_of_plugin(ClientSession&, const ConsoleCommand&, Form, Answer&);
   void help(Answer&);
   void set(ClientSession&, const ConsoleCommand&, Form, Answer&);
   void reload(ClientSession&, const ConsoleCommand&, Form, Answer&);

@@ -1,10 +1,14 @@
 // The SHOW commands of the console: one row each, with its columns and the function that fills it.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "admin/result_table.h"
+#include "base/result.h"
 
 namespace lokadb {
 
@@ -21,6 +25,11 @@ std::span<const ShowSpec> show_specs();
 // Null: there is no such SHOW. Without case.
 const ShowSpec* find_show(std::string_view name);
 
+// SHOW commands of plugins (show_plugins.cc): columns, or nullopt; the rows of all plugins that have it.
+std::optional<std::string> columns_of_plugin_show(Pooler& pooler, std::string_view name);
+Result<Done> fill_plugin_show(Pooler& pooler, std::string_view name, ResultTable& table);
+std::vector<std::string> names_of_plugin_shows(Pooler& pooler);
+
 // Those about single connections (show_connections.cc), pools and their owners (show_pools.cc), counters
 // (show_stats.cc), plugins (show_plugins.cc), and the rest (show.cc).
 void show_clients(Pooler&, ResultTable&);
@@ -33,6 +42,7 @@ void show_users(Pooler&, ResultTable&);
 void show_lists(Pooler&, ResultTable&);
 void show_plugins(Pooler&, ResultTable&);
 void show_reasons(Pooler&, ResultTable&);
+void show_plugin_sessions(Pooler&, ResultTable&);
 void show_routes(Pooler&, ResultTable&);
 void show_stats(Pooler&, ResultTable&);
 void show_stats_totals(Pooler&, ResultTable&);

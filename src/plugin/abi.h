@@ -30,7 +30,7 @@ LOKADB_FIRST_SIZE(lokadb_fact, reason)
 LOKADB_FIRST_SIZE(lokadb_step, statement)
 LOKADB_FIRST_SIZE(lokadb_replacement, has_two)
 LOKADB_FIRST_SIZE(lokadb_target, known_as)
-LOKADB_FIRST_SIZE(lokadb_plugin, section_count)
+LOKADB_FIRST_SIZE(lokadb_plugin, session_state)
 #undef LOKADB_FIRST_SIZE
 
 inline bool is_reason(const lokadb_plugin& plugin, std::uint32_t reason) {

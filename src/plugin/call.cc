@@ -45,6 +45,10 @@ const char* name_of(PluginEntry entry) {
       return "session_save";
     case PluginEntry::SessionRestore:
       return "session_restore";
+    case PluginEntry::Show:
+      return "show";
+    case PluginEntry::SessionState:
+      return "session_state";
   }
   return "?";
 }

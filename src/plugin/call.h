@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugin/batch.h"
 #include "plugin/section.h"
@@ -29,8 +30,16 @@ enum class PluginEntry : std::uint32_t {
   Startup = 1u << 12,
   SessionSave = 1u << 13,
   SessionRestore = 1u << 14,
+  Show = 1u << 15,
+  SessionState = 1u << 16,
 };
 const char* name_of(PluginEntry entry);
+
+// What a SHOW command of a plugin has given so far.
+struct PluginRows {
+  std::size_t columns = 0;
+  std::vector<std::vector<std::optional<std::string>>> rows;
+};
 
 struct PluginFailure {
   std::string sqlstate;
@@ -44,6 +53,7 @@ class PluginCall {
     Batch* batch = nullptr;
     const SectionView* section = nullptr;
     TargetTable* targets = nullptr;
+    PluginRows* rows = nullptr;
   };
   // `plugin`: null in the entry function, when there is no table yet. All borrowed.
   PluginCall(PluginEntry entry, std::string_view name, const lokadb_plugin* plugin, Subject subject);

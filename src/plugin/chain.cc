@@ -255,6 +255,41 @@ void PluginChain::feed_changed(std::uint32_t plugin, std::string_view database, 
   plugins_.at(plugin)->feed_changed(database, value, is_fresh);
 }
 
+std::vector<PluginChain::Show> PluginChain::shows() const {
+  std::vector<Show> all;
+  for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
+    const lokadb_plugin& table = plugins_[i]->table();
+    for (std::uint32_t n = 0; n < table.show_count; ++n)
+      all.push_back({table.shows[n].name, table.shows[n].columns, i, n});
+  }
+  return all;
+}
+
+Result<PluginChain::Rows> PluginChain::rows_of(const Show& show) {
+  PluginRows rows;
+  rows.columns = static_cast<std::size_t>(std::count(show.columns.begin(), show.columns.end(), ',')) + 1;
+  Plugin& plugin = *plugins_.at(show.plugin);
+  if (auto failure = plugin.show(show.number, rows))
+    return Error{SqlState(failure->sqlstate), Severity::Error, "plugin \"" + plugin.name() + "\" failed",
+                 failure->text};
+  return std::move(rows.rows);
+}
+
+std::vector<PluginChain::SessionState> PluginChain::session_states(const std::vector<void*>& slots) {
+  std::vector<SessionState> all;
+  for (std::size_t i = 0; i < plugins_.size() && i < slots.size(); ++i) {
+    Plugin& plugin = *plugins_[i];
+    lokadb_session_state state;
+    if (!plugin.session_state(slots[i], state)) continue;
+    bool is_off = state.is_off != 0;
+    const lokadb_plugin& table = plugin.table();
+    all.push_back({plugin.name(), is_off,
+                   is_off && state.reason < table.reason_count ? &table.reasons[state.reason] : nullptr,
+                   told_text(view_of(state.details))});
+  }
+  return all;
+}
+
 std::vector<PluginFigures> PluginChain::figures() const {
   std::vector<PluginFigures> all;
   for (const auto& plugin : plugins_) all.push_back(plugin->figures());

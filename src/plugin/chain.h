@@ -74,6 +74,23 @@ class PluginChain {
   std::vector<FeedWish> feeds(std::string_view database);
   void feed_changed(std::uint32_t plugin, std::string_view database, std::string_view value, bool is_fresh);
 
+  // SHOW commands of plugins, in order. World stopped.
+  struct Show {
+    std::string_view name, columns;  // static in the plugin
+    std::uint32_t plugin, number;
+  };
+  std::vector<Show> shows() const;
+  using Rows = std::vector<std::vector<std::optional<std::string>>>;
+  Result<Rows> rows_of(const Show& show);
+  // Of a session, those that say something. World stopped.
+  struct SessionState {
+    std::string_view plugin;
+    bool is_off;
+    const lokadb_reason* reason;  // where it is off
+    std::string details;
+  };
+  std::vector<SessionState> session_states(const std::vector<void*>& slots);
+
   // In order, for the console. Any thread.
   std::vector<PluginFigures> figures() const;
 

@@ -1,6 +1,9 @@
 // lokadb_host: the table, log and failure, configuration.
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "build_config.h"
 #include "plugin/host_functions.h"
@@ -77,6 +80,26 @@ bool HostCalls::is_own(PluginCall& call, const char* function, const lokadb_sect
   return false;
 }
 
+int HostCalls::add_row(lokadb_rows* handle, const lokadb_string* cells, std::uint32_t count) {
+  return guarded<int>(LOKADB_FAILED, [&]() -> int {
+    PluginCall* call = call_for("add_row", bit(PluginEntry::Show));
+    if (call == nullptr) return LOKADB_FAILED;
+    auto* rows = reinterpret_cast<PluginRows*>(handle);
+    if (rows == nullptr || rows != call->subject.rows || cells == nullptr || count != rows->columns) {
+      call->fault(format("called add_row for another command, or with %u cells", count));
+      return LOKADB_FAILED;
+    }
+    std::vector<std::optional<std::string>> row(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (cells[i].data == nullptr && cells[i].size == 0) continue;
+      if (!take_text(*call, "add_row", cells[i], row[i].emplace())) return LOKADB_FAILED;
+      row[i] = told_text(*row[i]);
+    }
+    rows->rows.push_back(std::move(row));
+    return LOKADB_OK;
+  });
+}
+
 const lokadb_host* plugin_host() {
   static constexpr lokadb_host kHost = {
       sizeof(lokadb_host),  LOKADB_ABI_MAJOR,      LOKADB_ABI_MINOR,      "lokadb-proxy " PACKAGE_VERSION,
@@ -84,7 +107,7 @@ const lokadb_host* plugin_host() {
       HostCalls::statement, HostCalls::parameter,  HostCalls::split,      HostCalls::allocate,
       HostCalls::publish,   HostCalls::fact_count, HostCalls::fact,       HostCalls::add_step,
       HostCalls::step_rows, HostCalls::step_cell,  HostCalls::add_target, HostCalls::slot,
-      HostCalls::setting,   HostCalls::line,       HostCalls::replace,
+      HostCalls::setting,   HostCalls::line,       HostCalls::replace,    HostCalls::add_row,
   };
   return &kHost;
 }

@@ -122,6 +122,9 @@ struct HostCalls {  // a friend of Batch
                   lokadb_string* value);
   static bool is_own(PluginCall& call, const char* function, const lokadb_section* handle);
 
+  // the console
+  static int add_row(lokadb_rows* handle, const lokadb_string* cells, std::uint32_t count);
+
   // what the batch is
   static void batch_info(const lokadb_batch* handle, lokadb_batch_info* out);
   static int statement(const lokadb_batch* handle, std::uint32_t index, lokadb_statement* out);

@@ -79,6 +79,35 @@ std::string fault_of_reasons(const lokadb_plugin& p) {
   return {};
 }
 
+// "name t, other q"
+bool are_columns(std::string_view text) {
+  while (true) {
+    std::size_t end = std::min(text.find(", "), text.size());
+    std::string_view column = text.substr(0, end);
+    auto is_name = [](char c) { return is_low_or_digit(c) || c == '_'; };
+    if (column.size() < 3 || column[column.size() - 2] != ' ' || std::string_view("tiq").find(column.back()) > 2 ||
+        !consists_of(column.substr(0, column.size() - 2), is_name))
+      return false;
+    if (end == text.size()) return true;
+    text.remove_prefix(end + 2);
+  }
+}
+
+std::string fault_of_shows(const lokadb_plugin& p) {
+  if (auto fault = fault_of_rows("SHOW commands", p.shows, p.show_count); !fault.empty()) return fault;
+  if (p.show_count > 0 && p.show == nullptr) return "has SHOW commands, but no function show";
+  for (std::uint32_t i = 0; i < p.show_count; ++i) {
+    const lokadb_show& s = p.shows[i];
+    if (s.name == nullptr || !consists_of(s.name, [](char c) { return is_low_or_digit(c) || c == '_'; }))
+      return format("has SHOW command %u without a name of a-z, 0-9 and _", i);
+    if (s.columns == nullptr || !are_columns(s.columns))
+      return std::string("has columns for SHOW ") + s.name + " that are none";
+    for (std::uint32_t k = 0; k < i; ++k)
+      if (std::strcmp(s.name, p.shows[k].name) == 0) return std::string("has SHOW ") + s.name + " twice";
+  }
+  return {};
+}
+
 std::string fault_of_version(const lokadb_plugin& p) {
   if (p.abi_major == LOKADB_ABI_MAJOR && p.abi_minor <= LOKADB_ABI_MINOR) return {};
   return format("is made for version %u.%u of the plugin interface; this proxy has %d.%d%s", p.abi_major, p.abi_minor,
@@ -112,6 +141,7 @@ std::string fault_of_table(const lokadb_plugin* given, std::string_view name) {
   if ((p.feed == nullptr) != (p.feed_changed == nullptr)) return "has only one of feed and feed_changed";
   if (auto fault = fault_of_options(p.options, p.option_count, true); !fault.empty()) return fault;
   if (auto fault = fault_of_sections(p); !fault.empty()) return fault;
+  if (auto fault = fault_of_shows(p); !fault.empty()) return fault;
   return fault_of_reasons(p);
 }
 

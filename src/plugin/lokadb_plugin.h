@@ -299,6 +299,25 @@ typedef struct lokadb_feed {
   uint32_t heartbeat_ms; /* a connection that does not answer within this time is lost; 0: 5000 */
 } lokadb_feed;
 
+/* ------------------------------------------------------------------ the console */
+
+/* A SHOW command of the plugin. */
+typedef struct lokadb_show {
+  const char *name;    /* static; what stands behind SHOW: a-z, 0-9, _ */
+  const char *columns; /* static; "organization t, generation q": names, each with the letter of its type: t text, i and
+                          q whole numbers of 32 and 64 bits */
+} lokadb_show;
+
+typedef struct lokadb_rows lokadb_rows; /* opaque: the answer to one SHOW command */
+
+/* A line of SHOW LOKADB_SESSIONS. */
+typedef struct lokadb_session_state {
+  uint32_t struct_size;  /* filled in by the host before the call */
+  uint32_t reason;       /* number in the plugin's table of reasons */
+  uint8_t is_off;        /* none of the session's statements goes direct, until something changes, for that reason */
+  lokadb_string details; /* to the reason, for people */
+} lokadb_session_state;
+
 /* ------------------------------------------------------------------ the host */
 
 /* What the host offers. Filled in by the proxy, static, valid as long as the plugin is loaded. */
@@ -349,6 +368,8 @@ typedef struct lokadb_host {
               lokadb_string *value);
   /* In decide, with LOKADB_CLOUD; one for each statement. */
   int (*replace)(lokadb_batch *batch, const lokadb_replacement *replacement);
+  /* In show: one row, with as many cells as the command has columns, numbers in digits; a cell of null data is NULL. */
+  int (*add_row)(lokadb_rows *rows, const lokadb_string *cells, uint32_t count);
 } lokadb_host;
 
 /* ------------------------------------------------------------------ the plugin */
@@ -421,6 +442,11 @@ typedef struct lokadb_plugin {
      before the next call of the plugin. There session_restore gets it, after session_begin. */
   int (*session_save)(void *self, void *slot, lokadb_string *state);
   int (*session_restore)(void *self, void *slot, lokadb_string state);
+  /* Both while no other call is under way. */
+  uint32_t show_count;
+  const lokadb_show *shows;
+  int (*show)(void *self, uint32_t which, lokadb_rows *rows);
+  int (*session_state)(void *self, void *slot, lokadb_session_state *out);
 } lokadb_plugin;
 
 /* The one symbol. Returns null, after host->fail, if it cannot work with this host. */

@@ -110,7 +110,8 @@ std::optional<PluginFailure> Plugin::init(const PluginSections& sections) {
   SectionView view(table(), sections);
   std::optional<PluginFailure> failure;
   if (table().init != nullptr)
-    failure = run(PluginEntry::Init, {nullptr, &view, nullptr}, [&] { return table().init(handle_of(view), &self_); });
+    failure = run(PluginEntry::Init, {nullptr, &view, nullptr, nullptr},
+                  [&] { return table().init(handle_of(view), &self_); });
   is_initialized_ = !failure;
   return failure;
 }
@@ -118,7 +119,8 @@ std::optional<PluginFailure> Plugin::init(const PluginSections& sections) {
 std::optional<PluginFailure> Plugin::reload(const PluginSections& sections) {
   if (table().reload == nullptr) return std::nullopt;
   SectionView view(table(), sections);
-  return run(PluginEntry::Reload, {nullptr, &view, nullptr}, [&] { return table().reload(self_, handle_of(view)); });
+  return run(PluginEntry::Reload, {nullptr, &view, nullptr, nullptr},
+             [&] { return table().reload(self_, handle_of(view)); });
 }
 
 // ------------------------------------------------------------------ sessions
@@ -154,7 +156,7 @@ Plugin::Opinion Plugin::ask(PluginEntry entry, Batch& batch, void* slot, PluginF
   } else {
     lokadb_verdict verdict{};
     verdict.struct_size = sizeof verdict;
-    failed_by = run(entry, {&batch, nullptr, &targets_}, [&] { return function(&verdict); });
+    failed_by = run(entry, {&batch, nullptr, &targets_, nullptr}, [&] { return function(&verdict); });
     if (!failed_by) {
       std::string fault = read_verdict(entry, table(), batch, verdict, opinion);
       if (!fault.empty()) failed_by = PluginFailure{"XX000", std::move(fault), false};
@@ -185,7 +187,7 @@ Plugin::Opinion Plugin::review(Batch& batch, void* slot, const lokadb_verdict& s
 
 void Plugin::observe(Batch* batch, void* slot, const lokadb_event& event) {
   if (table().observe == nullptr || is_broken_ || slot == &g_failed_slot) return;
-  auto failure = run(PluginEntry::Observe, {batch, nullptr, nullptr},
+  auto failure = run(PluginEntry::Observe, {batch, nullptr, nullptr, nullptr},
                      [&] { return table().observe(self_, handle_of(batch), slot, &event), LOKADB_OK; });
   if (failure) failed("observe", std::move(*failure));
 }
@@ -241,6 +243,28 @@ void Plugin::feed_changed(std::string_view database, std::string_view value, boo
     return table().feed_changed(self_, string_of(database), string_of(value), is_fresh ? 1 : 0), LOKADB_OK;
   });
   if (failure) failed("feed_changed", std::move(*failure));
+}
+
+// ------------------------------------------------------------------ the console
+
+std::optional<PluginFailure> Plugin::show(std::uint32_t which, PluginRows& rows) {
+  if (is_broken_) return PluginFailure{"XX000", "it is out of service", false};
+  auto* handle = reinterpret_cast<lokadb_rows*>(&rows);
+  auto failure =
+      run(PluginEntry::Show, {nullptr, nullptr, nullptr, &rows}, [&] { return table().show(self_, which, handle); });
+  if (failure) return failed("show", std::move(*failure));
+  return std::nullopt;
+}
+
+bool Plugin::session_state(void* slot, lokadb_session_state& state) {
+  state = lokadb_session_state{};
+  state.struct_size = sizeof state;
+  if (table().session_state == nullptr || is_broken_ || slot == &g_failed_slot) return false;
+  auto failure = run(PluginEntry::SessionState, {}, [&] { return table().session_state(self_, slot, &state); });
+  if (!failure && state.is_off != 0 && !is_reason(table(), state.reason))
+    failure = PluginFailure{"XX000", format("gave reason %u of %u", state.reason, table().reason_count), false};
+  if (failure) failed("session_state", std::move(*failure));
+  return !failure;
 }
 
 // ------------------------------------------------------------------ figures

@@ -80,6 +80,12 @@ class Plugin {
   bool feed(std::string_view database, lokadb_feed& feed);
   void feed_changed(std::string_view database, std::string_view value, bool is_fresh);
 
+  // Rows of the table's show number `which`. World stopped.
+  std::optional<PluginFailure> show(std::uint32_t which, PluginRows& rows);
+  // False: the plugin says nothing, or it failed. Strings of `state` are the plugin's, until its next call. World
+  // stopped.
+  bool session_state(void* slot, lokadb_session_state& state);
+
   // Notes a fault that only the chain can see, as if the call had failed.
   PluginFailure failed(const char* what, PluginFailure failure);
   void count_reason(std::uint32_t reason);

@@ -21,6 +21,7 @@
 #include "net/tls.h"
 #include "plugin/batch_target.h"
 #include "pool/database.h"
+#include "pool/gates.h"
 #include "pool/worker.h"
 
 namespace lokadb {
@@ -93,6 +94,7 @@ class Pooler {
 
   // For what blocks. Any thread.
   HelperThreads helpers;
+  Gates gates;
 
   std::mutex lock;
 

@@ -11,6 +11,7 @@ namespace lokadb {
 
 namespace {
 constexpr int kMaxStaleGates = 2;
+constexpr std::string_view kPaused = "55P03";
 
 Error plain_error(std::string_view state, std::string text, std::string to_log = {}) {
   return {SqlState(state), Severity::Error, std::move(text), std::move(to_log)};
@@ -179,6 +180,7 @@ bool RoutedBatch::server_refused(const Error& error) {
   // Once more with this known: there may be another way.
   bool is_first = batch_->context().target_fault.empty();
   drop_legs();
+  leave_gate();
   restore_names();
   if (is_first) {
     batch_->context().target_fault = error.log_text();
@@ -207,6 +209,7 @@ void RoutedBatch::on_server_lost(ServerConnection& server, const Error& error) {
 
 void RoutedBatch::abandon() {
   is_abandoned_ = true;
+  leave_gate();
   if (ServerConnection* server = std::exchange(cloud_leg_, nullptr)) server->client_left();
 }
 
@@ -309,7 +312,7 @@ void RoutedBatch::on_ready(ServerConnection& server, char status) {
   if (check_ == Check::Passed) return finish();
   if (check_ == Check::Wanted) {
     phase_ = Phase::Checking;
-    want_server(*session_.pool());
+    if (enter_gate(true)) want_server(*session_.pool());
   }
 }
 
@@ -324,7 +327,7 @@ void RoutedBatch::start_in_cloud() {
   is_in_cloud_ = true;
   has_begun_ = steps_are_answered_ = false;
   if (session_.is_linked()) return begin_in_cloud();
-  want_server(*session_.pool());
+  if (verdict_.organization.empty() || enter_gate(true)) want_server(*session_.pool());
 }
 
 void RoutedBatch::begin_in_cloud() {
@@ -352,6 +355,7 @@ void RoutedBatch::send_to_cloud() {
 void RoutedBatch::steps_passed() {
   if (phase_ != Phase::InCloud) return;
   steps_are_answered_ = true;
+  leave_gate();
   if (cloud_ != nullptr) return;
   phase_ = Phase::Over;
   routing_.run_has_news();
@@ -360,6 +364,7 @@ void RoutedBatch::steps_passed() {
 bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
   bool is_stale =
       code == kStaleRouting && phase_ == Phase::InCloud && is_first && !began_in_transaction_ && read_.last != 'H';
+  leave_gate(code == kPaused);
   phase_ = is_stale ? Phase::Stale : Phase::Over;
   if (!is_stale) routing_.run_has_news();
   return is_stale;
@@ -367,6 +372,54 @@ bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
 
 void RoutedBatch::server_is_ready() {
   if (phase_ == Phase::Stale && !is_abandoned_) session_.worker.loop.resume_later(session_);
+}
+
+// ------------------------------------------------------------------ the gate's place
+
+// False: not now, or gate_has_news() goes on.
+bool RoutedBatch::enter_gate(bool waits) {
+  if (gate_) return true;
+  Pool& pool = *session_.pool();
+  if (waits) count_message(1);  // the session lives until it is called
+  auto answer =
+      session_.pooler.gates.enter(pool, pool.settings.size, verdict_.organization, session_, waits, now_us(), gate_);
+  waits_for_gate_ = answer == Gates::Answer::Waits;
+  if (waits && !waits_for_gate_) count_message(-1);
+  return answer == Gates::Answer::Entered;
+}
+
+void RoutedBatch::leave_gate(bool is_paused) {
+  if (std::exchange(waits_for_gate_, false) && session_.pooler.gates.forget(session_)) count_message(-1);
+  lokadb::leave_gate(session_.pooler, gate_, is_paused);
+}
+
+void RoutedBatch::count_message(int change) {
+  std::lock_guard guard(session_.pooler.lock);
+  session_.in_flight += change;
+}
+
+void leave_gate(Pooler& pooler, Gates::Place& place, bool is_paused) {
+  if (!place) return;
+  int size = place.pool->settings.size;
+  for (Gates::Called& called : pooler.gates.leave(place, size, is_paused, now_us())) {
+    ClientSession* session = called.session;
+    session->worker.loop.post([session, given = std::move(called.place)]() mutable {
+      Pooler& its_pooler = session->pooler;
+      if (session->arrived() && session->routing() != nullptr)
+        session->routing()->gate_has_news(std::move(given));
+      else
+        leave_gate(its_pooler, given, false);
+    });
+  }
+}
+
+void RoutedBatch::gate_has_news(Gates::Place place) {
+  bool is_wanted = std::exchange(waits_for_gate_, false) && !is_abandoned_;
+  if (!is_wanted) return lokadb::leave_gate(session_.pooler, place, false);
+  gate_ = std::move(place);
+  if (gate_) return want_server(*session_.pool());
+  fail(plain_error(kPaused, "lokadb: organization " + verdict_.organization + " is paused"));
+  routing_.run_has_news();
 }
 
 // ------------------------------------------------------------------ the check in the cloud
@@ -378,7 +431,10 @@ void RoutedBatch::begin_check() {
     check_ = Check::Passed;
     return deliver();
   }
-  if (cloud_leg_ == nullptr && !is_complete_) cloud_leg_ = session_.pooler.take_free(session_);
+  if (cloud_leg_ == nullptr && !is_complete_ && enter_gate(false)) {
+    cloud_leg_ = session_.pooler.take_free(session_);
+    if (cloud_leg_ == nullptr) leave_gate();
+  }
   if (cloud_leg_ == nullptr) {
     check_ = Check::Wanted;
     return;
@@ -412,12 +468,14 @@ void RoutedBatch::checks_done(const LegQuery::Result& result) {
     cloud_leg_ = nullptr;
     is_own_leg_ = false;
     drop_legs();
+    leave_gate();
     return session_.close(result.lost_because);
   }
   if (phase_ == Phase::Checking)
     give_back_leg();
   else
     release_cloud_leg();
+  leave_gate(result.error_code == kPaused);
   if (result.error_code == kStaleRouting) return decide_anew();
   if (!result.error_code.empty()) {
     drop_legs();
@@ -461,7 +519,7 @@ void RoutedBatch::start_over() {
   held_.clear();
   if (has_own) return start();
   phase_ = Phase::CloudFirst;
-  want_server(*session_.pool());
+  if (enter_gate(true)) want_server(*session_.pool());
 }
 
 // The routing is another than it was when this batch was decided.
@@ -523,6 +581,7 @@ void RoutedBatch::finish() {
   return_own_leg();
   bool is_outside = batch_->context().transaction_status == 'I';
   if (BatchWatch* watch = routing_.watch()) is_outside ? watch->ready('I') : watch->tell();
+  leave_gate();
   phase_ = Phase::Over;
   held_ = {};
   routing_.run_has_news();

@@ -17,6 +17,7 @@
 #include "pool/answer_sink.h"
 #include "pool/batch_reader.h"
 #include "pool/client_session.h"
+#include "pool/gates.h"
 #include "pool/leg_query.h"
 
 namespace lokadb {
@@ -26,6 +27,8 @@ class Routing;
 
 // SQLSTATE of a step that finds the routing to be another than plugins thought.
 inline constexpr std::string_view kStaleRouting = "LK001";
+// Gives the place back, and tells those whose turn it is.
+void leave_gate(Pooler& pooler, Gates::Place& place, bool is_paused);
 
 class RoutedBatch final : public AnswerSink, public Buriable {
  public:
@@ -61,6 +64,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void parameters_set(ServerConnection& server);
   bool server_refused(const Error& error);
   void feeds_are_fresh();
+  void gate_has_news(Gates::Place place);
   void abandon();
 
   // The organization's answer.
@@ -93,6 +97,9 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void replay();
   bool is_proof(char type);
   void take_answer(Bytes bytes, bool begins);
+  bool enter_gate(bool waits);
+  void count_message(int change);
+  void leave_gate(bool is_paused = false);
   void begin_check();
   void run_checks(ServerConnection& server);
   void checks_done(const LegQuery::Result& result);
@@ -126,6 +133,8 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool steps_are_answered_ = false;
   bool has_begun_ = false;
   bool began_in_transaction_ = false;
+  Gates::Place gate_;                      // while it has or wants a server of the cloud for its checks
+  bool waits_for_gate_ = false;
   bool is_own_leg_ = false;  // it was the session's before, and becomes so again
   bool has_asked_on_own_leg_ = false;
   bool is_replaying_ = false;

@@ -116,7 +116,9 @@ BatchContext Routing::make_context(char last, bool is_whole) {
   if (is_open_ && c.transaction_status == 'I') c.transaction_status = 'T';
   c.ends_in_flush = last == 'H';
   c.is_whole = is_whole;
-  c.is_session_pooled = session_.pool()->settings.mode == PoolMode::Session;
+  // A server that stays with the client because of what it has left there is as good as in session pooling.
+  bool is_pinned = session_.is_linked() && session_.leg_.server->is_pinned();
+  c.is_session_pooled = is_pinned || session_.pool()->settings.mode == PoolMode::Session;
   c.slots = &slots_;
   c.setting = [this, &pooler](std::string_view name) -> std::string_view {
     const auto& taken = session_.taken_parameters_;
@@ -304,6 +306,11 @@ void Routing::parameters_set(ServerConnection& server) {
 bool Routing::server_refused(const Error& error) { return run_ != nullptr && run_->server_refused(error); }
 void Routing::feeds_are_fresh() {
   if (run_ != nullptr) run_->feeds_are_fresh();
+}
+// A batch that is gone has no use for it.
+void Routing::gate_has_news(Gates::Place place) {
+  if (run_ != nullptr) return run_->gate_has_news(std::move(place));
+  leave_gate(session_.pooler, place, false);
 }
 
 bool Routing::may_move() {

@@ -14,6 +14,7 @@
 #include "pool/batch_watch.h"
 #include "pool/client_session.h"
 #include "pool/replaced_query.h"
+#include "pool/gates.h"
 
 namespace lokadb {
 
@@ -36,6 +37,7 @@ class Routing {
   void parameters_set(ServerConnection& server);
   bool server_refused(const Error& error);  // false: the session is to be closed with it
   void feeds_are_fresh();
+  void gate_has_news(Gates::Place place);  // none: it has waited in vain
   void session_ended();
   void server_is_ready();  // nothing is owed any more
 

@@ -337,4 +337,19 @@ Fault find_unsafe(const catalog::Catalog& catalog, const sql::Statement& stateme
   return {};
 }
 
+// The tenant column's own foreign key is guarded in another way.
+Fault table_fault(const catalog::Table& t) {
+  for (const catalog::Trigger& trigger : t.triggers)
+    if (trigger.for_row) return {Reason::RowTrigger, t.name + ": " + trigger.name};
+  for (const catalog::CloudKey& key : t.cloud_keys)
+    if (!key.is_tenant) return {Reason::CloudKey, t.name + ": " + key.constraint};
+  if (!t.policies.empty()) return {Reason::Policy, t.name + ": " + t.policies.front()};
+  if (!t.rules.empty()) return {Reason::Rule, t.name + ": " + t.rules.front()};
+  for (const catalog::Column& c : t.columns) {
+    if (c.is_identity) return {Reason::IdentityColumn, t.name + ": " + c.name};
+    if (c.is_generated) return {Reason::GeneratedColumn, t.name + ": " + c.name};
+  }
+  return {};
+}
+
 }  // namespace lokadb::route

@@ -25,6 +25,8 @@ struct Fault {
   explicit operator bool() const { return reason != Reason::None; }
 };
 
+// Why no statement on the table goes direct (SPEC C1).
+Fault table_fault(const catalog::Table& table);
 // The first function, operator, type, collation or cast of the statement that may mean something else elsewhere.
 //   names_user_types  a column whose type is not PostgreSQL's own is named in it
 Fault find_unsafe(const catalog::Catalog& catalog, const sql::Statement& statement, bool names_user_types);

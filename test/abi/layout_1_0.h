@@ -164,7 +164,8 @@ AT(lokadb_host, add_target, 136);
 AT(lokadb_host, slot, 144);
 AT(lokadb_host, setting, 152);
 AT(lokadb_host, line, 160);
-LEAST(lokadb_host, 168);
+AT(lokadb_host, add_row, 168);
+LEAST(lokadb_host, 176);
 
 AT(lokadb_option, name, 0);
 AT(lokadb_option, default_value, 8);
@@ -202,7 +203,21 @@ AT(lokadb_plugin, section_count, 160);
 AT(lokadb_plugin, startup, 168);
 AT(lokadb_plugin, session_save, 176);
 AT(lokadb_plugin, session_restore, 184);
-LEAST(lokadb_plugin, 192);
+AT(lokadb_plugin, show_count, 192);
+AT(lokadb_plugin, shows, 200);
+AT(lokadb_plugin, show, 208);
+AT(lokadb_plugin, session_state, 216);
+LEAST(lokadb_plugin, 224);
+
+AT(lokadb_show, name, 0);
+AT(lokadb_show, columns, 8);
+SIZE(lokadb_show, 16);
+
+AT(lokadb_session_state, struct_size, 0);
+AT(lokadb_session_state, reason, 4);
+AT(lokadb_session_state, is_off, 8);
+AT(lokadb_session_state, details, 16);
+LEAST(lokadb_session_state, 32);
 
 PIN(LOKADB_OK == 0);
 PIN(LOKADB_FAILED == 1);

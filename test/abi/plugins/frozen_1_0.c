@@ -142,7 +142,9 @@ static int go(lokadb_batch *batch, lokadb_string organization, lokadb_verdict *v
                           .database = text("shop"),
                           .user = text("customers_app"),
                           .password = text("secret"),
-                          .generation = 3};
+                          .generation = 3,
+                          .greeting = text("select '', ''"),
+                          .known_as = 1000 + (uint64_t)(unsigned char)organization.data[0]};
   char *kept = host->allocate(batch, organization.size + 1);
   if (kept == NULL) return LOKADB_FAILED;
   memcpy(kept, organization.data, organization.size);
@@ -220,6 +222,31 @@ static void feed_changed(void *self, lokadb_string database, lokadb_string value
   (void)self, (void)database, (void)value, (void)is_fresh;
 }
 
+static const lokadb_show shows[] = {{"places", "setting t, organizations i"}, {"statements", "organization t"}};
+
+static int show(void *self, uint32_t which, lokadb_rows *rows) {
+  struct settings *settings = self;
+  char count[12];
+  if (which == 1) {
+    lokadb_string nothing = {NULL, 0};
+    return host->add_row(rows, &nothing, 1);
+  }
+  snprintf(count, sizeof count, "%u", settings->organizations);
+  lokadb_string cells[2] = {text(settings->setting), text(count)};
+  return host->add_row(rows, cells, 2);
+}
+
+/* After three statements it has seen enough. */
+static int session_state(void *self, void *slot, lokadb_session_state *out) {
+  (void)self;
+  struct session *session = slot;
+  if (session == NULL || session->statements < 3) return LOKADB_OK;
+  out->is_off = 1;
+  out->reason = FOREIGN;
+  out->details = text("three statements");
+  return LOKADB_OK;
+}
+
 static const lokadb_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_major = LOKADB_ABI_MAJOR,
@@ -243,6 +270,10 @@ static const lokadb_plugin plugin = {
     .feed_changed = feed_changed,
     .sections = sections,
     .section_count = 1,
+    .shows = shows,
+    .show_count = 2,
+    .show = show,
+    .session_state = session_state,
 };
 
 LOKADB_EXPORT const lokadb_plugin *lokadb_plugin_entry(const lokadb_host *given) {

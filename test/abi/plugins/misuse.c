@@ -49,6 +49,8 @@ static void add(lokadb_batch *batch) {
   lokadb_fact fact = {.struct_size = sizeof fact, .kind = LOKADB_FACT_NAMED, .value = text("7")};
   lokadb_step step = {.struct_size = sizeof step, .sql = text("select 1")};
   lokadb_target target = {.struct_size = sizeof target, .name = text("7")};
+  lokadb_string cell = text("a");
+  if (is("row in decide")) host->add_row((lokadb_rows *)&cell, &cell, 1);
   if (is("option in decide")) host->option(NULL, text("how"));
   if (is("line in decide")) host->line(NULL, text("more"), 0, NULL, NULL);
   if (is("split in decide")) host->split(batch, 0, whole, 1);
@@ -130,7 +132,37 @@ static int review(void *self, lokadb_batch *batch, const lokadb_verdict *settled
   return LOKADB_OK;
 }
 
+static const lokadb_show shows[] = {{"misuse", "name t, count q"}};
+
+static int show(void *self, uint32_t which, lokadb_rows *rows) {
+  (void)self, (void)which;
+  lokadb_string cells[3] = {text("a"), text("1"), text("more")};
+  if (is("too many cells")) host->add_row(rows, cells, 3);
+  if (is("no cells")) host->add_row(rows, NULL, 2);
+  if (is("no rows")) host->add_row(NULL, cells, 2);
+  cells[0].data = NULL;
+  if (is("null cell")) host->add_row(rows, cells, 2);
+  if (is("show fails")) return host->fail("55000", text("not now"));
+  return LOKADB_OK;
+}
+
+static int session_state(void *self, void *slot, lokadb_session_state *out) {
+  (void)self, (void)slot;
+  out->is_off = 1;
+  out->reason = 7;
+  return LOKADB_OK;
+}
+
 static const lokadb_option options[] = {{"how", "not at all", "What is done wrongly."}};
-static const lokadb_plugin plugin = {TINY_HEAD("misuse"), .options = options, .option_count = 1, .init = init,
-                                     .inspect = inspect,  .decide = decide,   .review = review};
+static const lokadb_plugin plugin = {TINY_HEAD("misuse"),
+                                     .options = options,
+                                     .option_count = 1,
+                                     .init = init,
+                                     .inspect = inspect,
+                                     .decide = decide,
+                                     .review = review,
+                                     .shows = shows,
+                                     .show_count = 1,
+                                     .show = show,
+                                     .session_state = session_state};
 TINY_ENTRY(plugin)

@@ -39,6 +39,7 @@ const Misuse kMisuses[] = {
     {"other batch", "called fact_count for a batch that this call is not about"},
     {"option in decide", "called option in decide"},
     {"line in decide", "called line in decide"},
+    {"row in decide", "called add_row in decide"},
     {"greedy", "more than 67108864 bytes for one batch"},
     {"fact kind", "a fact of an unknown kind"},
     {"fact statement", "a fact about a statement that does not exist"},
@@ -88,6 +89,26 @@ BOOST_DATA_TEST_CASE(wrong_use_of_the_host_is_a_failure_whatever_the_plugin_retu
   BOOST_TEST(sandbox.logged(misuse.words), sandbox.log());
   BOOST_TEST(required->figures()[0].failed == 1u);
   BOOST_TEST(required->figures()[0].refused == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_use_of_the_host_in_show_is_an_error_of_the_command) {
+  Sandbox sandbox;
+  for (auto [how, words] :
+       {std::pair("too many cells", "with 3 cells"), std::pair("no cells", "called add_row for another"),
+        std::pair("no rows", "called add_row for another"), std::pair("null cell", "a string of 1 bytes at address 0"),
+        std::pair("show fails", "not now")}) {
+    auto chain = load({"misuse"}, {{"misuse", {{"how", how}}}});
+    auto rows = chain->rows_of(chain->shows().at(0));
+    BOOST_TEST(!rows);
+    BOOST_TEST(rows.error().to_client == "plugin \"misuse\" failed");
+    BOOST_TEST(rows.error().to_log.find(words) != std::string::npos, rows.error().to_log);
+  }
+  auto chain = load({"misuse"});
+  BOOST_TEST(chain->rows_of(chain->shows().at(0))->empty());
+  auto slots = chain->begin_session("app", "alice");
+  BOOST_TEST(chain->session_states(slots).empty());
+  BOOST_TEST(sandbox.logged("gave reason 7 of 0"));
+  chain->end_session(slots);
 }
 
 BOOST_DATA_TEST_CASE(an_advisory_plugin_that_fails_has_no_opinion, data::make(kMisuses), misuse) {

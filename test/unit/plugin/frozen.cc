@@ -137,6 +137,47 @@ BOOST_AUTO_TEST_CASE(feeds_are_asked_for_by_database) {
   BOOST_TEST(s.chain->figures()[0].failed == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_target_with_a_number_is_copied_once) {
+  Session s;
+  Batch first(s.in("7"), {simple("select 1")}), second(s.in("7"), {simple("select 1")});
+  BatchTargetPtr before = first.targets().at(s.chain->begin(first).target);
+  BOOST_TEST(before == second.targets().at(s.chain->begin(second).target));
+  BOOST_TEST(before->pool == before->pool_name());
+  BOOST_TEST(before->greeting == "select '', ''");
+}
+
+BOOST_AUTO_TEST_CASE(it_shows_its_rows) {
+  Session s;
+  auto shows = s.chain->shows();
+  BOOST_REQUIRE(shows.size() == 2u);
+  BOOST_TEST(shows[0].name == "places");
+  BOOST_TEST(shows[0].columns == "setting t, organizations i");
+  auto rows = s.chain->rows_of(shows[0]);
+  BOOST_REQUIRE(static_cast<bool>(rows));
+  BOOST_REQUIRE(rows->size() == 1u);
+  BOOST_TEST((*rows)[0][0].value() == "app.org");
+  BOOST_TEST((*rows)[0][1].value() == "2");
+  auto nothing = s.chain->rows_of(shows[1]);
+  BOOST_REQUIRE(static_cast<bool>(nothing));
+  BOOST_TEST(!nothing->at(0).at(0).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(it_says_what_a_session_is) {
+  Session s;
+  for (int i = 0; i < 3; ++i) {
+    auto states = s.chain->session_states(s.slots);
+    BOOST_REQUIRE(states.size() == 1u);
+    BOOST_TEST(!states[0].is_off);
+    Batch batch(s.in("7"), {simple("select 1")});
+    s.chain->begin(batch);
+  }
+  auto states = s.chain->session_states(s.slots);
+  BOOST_TEST(states.at(0).plugin == "frozen_1_0");
+  BOOST_TEST(states[0].is_off);
+  BOOST_TEST(states[0].reason->id == std::string("foreign"));
+  BOOST_TEST(states[0].details == "three statements");
+}
+
 BOOST_AUTO_TEST_CASE(two_plugins_may_split_alike) {
   Sandbox sandbox;
   // The same library cannot be two plugins, so the second one is the one that splits otherwise.

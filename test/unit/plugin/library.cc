@@ -127,6 +127,22 @@ BOOST_AUTO_TEST_CASE(further_sections_are_not_the_proxys_own) {
   BOOST_TEST(fault("two words") == "declares a section whose name cannot be one");
 }
 
+BOOST_AUTO_TEST_CASE(show_commands_are_looked_at) {
+  auto fault = [](std::vector<lokadb_show> shows, bool has_function = true) {
+    lokadb_plugin p = good_table();
+    p.shows = shows.data();
+    p.show_count = static_cast<std::uint32_t>(shows.size());
+    if (has_function) p.show = [](void*, std::uint32_t, lokadb_rows*) -> int { return LOKADB_OK; };
+    return fault_of_table(&p, "good");
+  };
+  BOOST_TEST(fault({{"orgs", "name t, count q, small i"}, {"tables", "name t"}}) == "");
+  BOOST_TEST(fault({{"orgs", "name t"}}, false) == "has SHOW commands, but no function show");
+  BOOST_TEST(fault({{"orgs", "name t"}, {"orgs", "name t"}}) == "has SHOW orgs twice");
+  BOOST_TEST(fault({{"Orgs", "name t"}}) == "has SHOW command 0 without a name of a-z, 0-9 and _");
+  for (const char* columns : {"", "name", "name x", "name t,count q", "name t, ", "na me t", " t"})
+    BOOST_TEST(fault({{"orgs", columns}}) == "has columns for SHOW orgs that are none", columns);
+}
+
 BOOST_AUTO_TEST_CASE(the_host_is_whole) {
   const lokadb_host* host = plugin_host();
   BOOST_TEST(host->struct_size == sizeof(lokadb_host));
@@ -134,9 +150,9 @@ BOOST_AUTO_TEST_CASE(the_host_is_whole) {
   BOOST_TEST(std::string(host->product).starts_with("lokadb-proxy "));
   // From the first function to the last one there is none missing.
   const auto* begin = reinterpret_cast<void* const*>(&host->log);
-  const auto* end = reinterpret_cast<void* const*>(&host->line) + 1;
+  const auto* end = reinterpret_cast<void* const*>(&host->add_row) + 1;
   BOOST_TEST(std::count(begin, end, nullptr) == 0);
-  BOOST_TEST((end - begin) == 18);
+  BOOST_TEST((end - begin) == 19);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
