@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "named.h"
 #include "router.h"
 #include "sql/lexer.h"
@@ -18,6 +19,18 @@ using route::Verdict;
 
 constexpr std::string_view kEnter = "SELECT profile FROM lokadb.enter($1, $2, $3, false, $4, $5)";
 using catalog::kInt8Oid, catalog::kTextOid;
+
+// EXECUTE, CREATE TABLE ... AS, CREATE and REFRESH MATERIALIZED VIEW.
+bool runs_query(std::string_view text) {
+  sql::Lexer lexer(text);
+  std::vector<std::string> words;
+  for (sql::Token t = lexer.next(); t.kind > sql::TokenKind::Error; t = lexer.next())
+    if (t.kind == sql::TokenKind::Word) words.push_back(lower(text.substr(t.start, t.end - t.start)));
+  auto has = [&words](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  if (words.empty()) return false;
+  if (words.front() == "execute" || words.front() == "refresh") return true;
+  return words.front() == "create" && has("as") && (has("table") || has("materialized"));
+}
 
 class FoundKeys final : public route::KeySource {
  public:
@@ -320,11 +333,32 @@ class Decision {
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
     out_->kind = LOKADB_CLOUD;
+    for (const Piece& piece : state_.pieces)
+      if (info_.transaction_status == 'I' && piece.named && runs_unseen_query(piece)) return refuse_unseen_query();
     out_->commits = commits();
     state_.organization = only_organization(verdicts);
     out_->organization = lent(state_.organization);
     if (add_cloud_work(router_, batch_, session_, verdicts) != LOKADB_OK) return LOKADB_FAILED;
     return because(reason);
+  }
+
+  // The tenant cannot be set in front of it, and what has been named for the session is not on the server.
+  bool runs_unseen_query(const Piece& piece) const {
+    if (piece.is_parse) return false;
+    bool is_command = piece.kind() == sql::StatementClass::Prepare || piece.kind() == sql::StatementClass::Ddl;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    return is_command && host->statement(batch_, piece.statement, &s) == LOKADB_OK && runs_query(view(s.text));
+  }
+
+  int refuse_unseen_query() {
+    state_.message = "lokadb: this command cannot run under an organization that is named for the session";
+    state_.hint = "BEGIN, SET LOCAL " + state_.known.catalog->setting() + " = ..., and then the command.";
+    out_->kind = LOKADB_REFUSE;
+    std::copy_n("0A000", 5, out_->sqlstate);
+    out_->message = lent(state_.message);
+    out_->hint = lent(state_.hint);
+    return because(Reason::SessionCommand);
   }
 
   // Whom all of them are about, as far as that is known; else nobody.

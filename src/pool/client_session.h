@@ -100,7 +100,9 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   // What plugins know has been asked anew, for a batch of this session.
   void feeds_are_fresh();
   // Its batches and the plugins; null without plugins.
-  class Routing* routing() { return routing_.get(); }
+  class Routing* routing() {
+    return routing_.get();
+  }
   // The pool it asks for a server: its own, unless a batch is run elsewhere.
   Pool* wanted_pool() { return wanted_pool_ != nullptr ? wanted_pool_ : pool_; }
   // Messages from other threads under way to this session [pool lock]; while there are any, the object lives.

@@ -13,8 +13,8 @@
 #include "pool/batch_reader.h"
 #include "pool/batch_watch.h"
 #include "pool/client_session.h"
-#include "pool/replaced_query.h"
 #include "pool/gates.h"
+#include "pool/replaced_query.h"
 
 namespace lokadb {
 

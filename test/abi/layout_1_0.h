@@ -164,8 +164,9 @@ AT(lokadb_host, add_target, 136);
 AT(lokadb_host, slot, 144);
 AT(lokadb_host, setting, 152);
 AT(lokadb_host, line, 160);
-AT(lokadb_host, add_row, 168);
-LEAST(lokadb_host, 176);
+AT(lokadb_host, replace, 168);
+AT(lokadb_host, add_row, 176);
+LEAST(lokadb_host, 184);
 
 AT(lokadb_option, name, 0);
 AT(lokadb_option, default_value, 8);
