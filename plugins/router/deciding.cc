@@ -401,8 +401,8 @@ class Decision {
     const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
     if (organization == nullptr || organization->host.empty()) return Reason::NoDirectLogin;
     state_.target = router_.targets.get(state_.known.catalog, {state_.settings, &state_.settings->settings},
-                                        *organization, router_.options.logins);
-    if (!state_.target->login.is_known()) return Reason::NoDirectLogin;
+                                        *organization, router_.options.logins, router_.stored_logins);
+    if (state_.target->login.user.empty()) return Reason::NoDirectLogin;
     failed_ |= add_gates(verdicts) != LOKADB_OK;
     state_.organization = first.organization;
     const Target& to = *state_.target;

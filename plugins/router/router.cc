@@ -80,12 +80,26 @@ int take_options(Options& out, const lokadb_section* section) {
   for (std::uint32_t i = 0; host->line(section, lent(kLogins), i, &name, &value) == LOKADB_OK; ++i)
     if (std::string fault = out.logins.add(view(name), view(value)); !fault.empty())
       return fail("[customers_app]: " + fault);
+  out.control_plane.dsn = option(section, "control_plane.dsn");
+  out.control_plane.key_file = option(section, "control_plane.key_file");
+  if (std::string fault = fault_of(out.control_plane); !fault.empty()) return fail(fault);
   return LOKADB_OK;
+}
+
+void follow_control_plane(Router& router) {
+  if (!router.options.control_plane.is_wanted()) return;
+  auto told = [&router](LoginMap logins) {
+    router.stored_logins.replace(std::move(logins));
+    router.targets.clear();
+  };
+  auto log = [](int level, const std::string& text) { host->log(level, lent("router: " + text)); };
+  router.control_plane = std::make_unique<ControlPlane>(router.options.control_plane, told, log);
 }
 
 int init(const lokadb_section* section, void** self) {
   auto router = std::make_unique<Router>();
   if (take_options(router->options, section) != LOKADB_OK) return LOKADB_FAILED;
+  follow_control_plane(*router);
   *self = router.release();
   return LOKADB_OK;
 }
@@ -94,7 +108,16 @@ int reload(void* self, const lokadb_section* section) {
   Options next;
   if (take_options(next, section) != LOKADB_OK) return LOKADB_FAILED;
   Router& router = *static_cast<Router*>(self);
+  const bool has_other_control_plane = !(next.control_plane == router.options.control_plane);
   router.options = std::move(next);
+  if (has_other_control_plane) {
+    // What the one before had is not for sure what this one has.
+    router.control_plane.reset();
+    router.stored_logins.replace({});
+    follow_control_plane(router);
+  } else if (router.control_plane != nullptr) {
+    router.control_plane->refresh();
+  }
   router.targets.clear();
   return LOKADB_OK;
 }
@@ -141,10 +164,17 @@ const lokadb_option kOptions[] = {
 };
 
 const lokadb_option kCustomersApp[] = {
-    {"user", nullptr, "Role of direct connections, in every organization without a line of its own."},
+    {"user", nullptr, "Role of direct connections, in every organization that has no login of its own."},
     {"password", nullptr, "Its password."},
 };
-const lokadb_more_section kMore[] = {{"customers_app", kCustomersApp, std::size(kCustomersApp), 1}};
+
+const lokadb_option kControlPlane[] = {
+    {"dsn", nullptr, "Connection string of the control plane, whose logins of kind direct are used."},
+    {"key_file", nullptr, "The control plane's key file, made by lokadb keygen; nobody else may read it."},
+};
+
+const lokadb_more_section kMore[] = {{"customers_app", kCustomersApp, std::size(kCustomersApp), 1},
+                                     {"control_plane", kControlPlane, std::size(kControlPlane), 0}};
 
 std::vector<lokadb_reason> make_reasons() {
   std::vector<lokadb_reason> out;

@@ -16,6 +16,7 @@
 #include "analyses.h"
 #include "catalogs.h"
 #include "cloud.h"
+#include "control_plane.h"
 #include "plugin/lokadb_plugin.h"
 #include "rewriting.h"
 #include "route/decide.h"
@@ -50,6 +51,7 @@ struct Options {
   std::set<std::string> allowed;  // fingerprints, 16 hexadecimal digits
   std::string control_user, control_password;
   Logins logins;
+  ControlPlaneOptions control_plane;
 };
 
 struct Router {
@@ -57,10 +59,12 @@ struct Router {
   Catalogs catalogs;
   Analyses analyses;
   RoleSettings role_settings;
+  StoredLogins stored_logins;
   Targets targets;
   Rewrites rewrites;
   Tallies tallies;
   LogLine refusals, sessions_off;
+  std::unique_ptr<ControlPlane> control_plane;  // its thread uses what stands above
 };
 
 // One statement of the batch.

@@ -27,7 +27,7 @@ std::string text_of(const std::atomic<std::uint64_t>& count) {
 }
 
 // Whatever the statement.
-Reason why_not_direct(const Catalogs::Known& known, const catalog::Organization& o, const Logins& logins) {
+Reason why_not_direct(const Catalogs::Known& known, const catalog::Organization& o, const Router& router) {
   switch (o.profile) {
     case catalog::Profile::Local:
       return Reason::NotMoved;
@@ -39,7 +39,8 @@ Reason why_not_direct(const Catalogs::Known& known, const catalog::Organization&
     case catalog::Profile::Direct:
       break;
   }
-  if (o.host.empty() || !logins.find(o.id).is_known()) return Reason::NoDirectLogin;
+  if (o.host.empty() || !router.options.logins.find(o.id, router.stored_logins).is_known())
+    return Reason::NoDirectLogin;
   return known.is_stale ? Reason::CatalogStale : Reason::None;
 }
 
@@ -47,7 +48,7 @@ int show_organizations(Router& router, lokadb_rows* rows) {
   for (const auto& [database, known] : router.catalogs.all()) {
     if (known.catalog == nullptr) continue;
     for (const catalog::Organization& o : known.catalog->organizations()) {
-      Reason why = why_not_direct(known, o, router.options.logins);
+      Reason why = why_not_direct(known, o, router);
       Tally& tally = router.tallies.of(database, o.id);
       bool had_fault = tally.faults.load(std::memory_order_relaxed) > 0;
       int answer =

@@ -117,45 +117,13 @@ std::string settings_query(const catalog::Catalog& catalog) {
   return sql;
 }
 
-std::string Logins::add(std::string_view name, std::string_view value) {
-  if (name == "user") {
-    all_.user = value;
-    return {};
-  }
-  if (name == "password") {
-    all_.password = value;
-    return {};
-  }
-  Login login;
-  while (!value.empty()) {
-    std::size_t end = std::min(value.find(' '), value.size());
-    std::string_view word = value.substr(0, end);
-    value.remove_prefix(std::min(end + 1, value.size()));
-    if (word.empty()) continue;
-    if (word.starts_with("user="))
-      login.user = word.substr(5);
-    else if (word.starts_with("password="))
-      login.password = word.substr(9);
-    else
-      return "in the line of organization " + std::string(name) + " only user= and password= can stand";
-  }
-  if (login.user.empty()) return "the line of organization " + std::string(name) + " has no user=";
-  own_[std::string(name)] = std::move(login);
-  return {};
-}
-
-Login Logins::find(std::string_view organization) const {
-  auto it = own_.find(organization);
-  return it != own_.end() ? it->second : all_;
-}
-
 std::size_t Targets::Hash::operator()(const Key& key) const {
   return std::hash<const void*>()(key.first) * 31 + std::hash<const void*>()(key.second);
 }
 
 TargetPtr Targets::get(const std::shared_ptr<const catalog::Catalog>& catalog,
                        const std::shared_ptr<const Settings>& settings, const catalog::Organization& organization,
-                       const Logins& logins) {
+                       const Logins& logins, const StoredLogins& stored) {
   Key key{&organization, settings.get()};
   std::lock_guard lock(mutex_);
   if (auto it = known_.find(key); it != known_.end()) return it->second;
@@ -163,7 +131,7 @@ TargetPtr Targets::get(const std::shared_ptr<const catalog::Catalog>& catalog,
   made->catalog = catalog;
   made->settings = settings;
   made->organization = &organization;
-  made->login = logins.find(organization.id);
+  made->login = logins.find(organization.id, stored);
   made->port = static_cast<std::uint32_t>(std::atoi(organization.port.c_str()));
   made->greeting = greeting(*catalog, organization, *settings);
   made->number = ++last_number_;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
+#include "logins.h"
 
 namespace lokadb::router {
 
@@ -31,23 +31,6 @@ struct RoleFacts {
 inline constexpr std::string_view kReadable = "may read", kGuarded = "is guarded";  // no settings have such names
 std::string settings_query(const catalog::Catalog& catalog);
 
-struct Login {
-  std::string user, password;
-  bool is_known() const { return !user.empty(); }
-};
-
-// [customers_app]: one login for all organizations, or lines of their own ("42 = user=x password=y").
-class Logins {
- public:
-  // "": taken; else what is wrong with the line.
-  std::string add(std::string_view name, std::string_view value);
-  Login find(std::string_view organization) const;
-
- private:
-  Login all_;
-  std::map<std::string, Login, std::less<>> own_;
-};
-
 // An organization's database for sessions with these settings, with all that the host is told of it.
 struct Target {
   // Kept as long as this is: their addresses tell which target it is.
@@ -65,8 +48,9 @@ using TargetPtr = std::shared_ptr<const Target>;
 class Targets {
  public:
   TargetPtr get(const std::shared_ptr<const catalog::Catalog>& catalog, const std::shared_ptr<const Settings>& settings,
-                const catalog::Organization& organization, const Logins& logins);
-  // After a change of logins or of a catalog.
+                const catalog::Organization& organization, const Logins& logins, const StoredLogins& stored);
+  // After a change of logins or of a catalog; logins are looked up under the same lock, so that nothing that was made
+  // of old ones stays.
   void clear();
 
  private:

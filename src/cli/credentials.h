@@ -1,26 +1,19 @@
-// Logins for organizations' databases, kept in the control plane encrypted with AES-256-GCM. Organization, kind and
-// user are authenticated with the password, so that a row cannot be given to another organization.
+// Logins for organizations' databases, kept in the control plane, encrypted (src/secret).
 #pragma once
 
 #include <string>
 
 #include "cli/connection.h"
 #include "cli/flags.h"
+#include "secret/opened_logins.h"
 
 namespace lokadb::cli {
 
-struct Login {
-  std::string user;
-  std::string password;
-};
+using secret::Login;
 
-// A key file: one line, 64 hexadecimal digits; nobody else may read it. Throw Failure.
+// As in src/secret, but what is wrong is thrown, as Failure.
 void make_key_file(const std::string& path);
-std::string read_key_file(const std::string& path);  // 32 bytes
-
-std::string encrypt(const std::string& key, const std::string& text, const std::string& associated);  // bytea as text
-std::string decrypt(const std::string& key, const std::string& bytes,
-                    const std::string& associated);  // Failure: wrong key
+std::string read_key_file(const std::string& path);
 
 void store_login(Connection& control, const std::string& key, const std::string& org, const std::string& kind,
                  const Login& login);

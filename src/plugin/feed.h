@@ -3,7 +3,6 @@
 // libpq does the talking: nothing here is on the path of a client's statement.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +12,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "watch/connection.h"
 
 namespace lokadb {
 
@@ -42,9 +43,8 @@ class Feed {
   void refresh(std::function<void()> then);
 
  private:
-  class Connection;
   void run();
-  void follow(Connection& connection);
+  void follow(WatchConnection& connection);
   void tell_lost(const std::string& why);
   void pause(std::uint32_t milliseconds);
   std::vector<std::function<void()>> take_waiters();
@@ -52,8 +52,7 @@ class Feed {
   const std::string name_;
   const FeedSettings settings_;
   const Told told_;
-  std::atomic<bool> ends_{false};
-  int wake_fd_ = -1;
+  WatchEnd end_;
   std::mutex mutex_;
   std::vector<std::function<void()>> waiters_;  // guarded by mutex_
   bool is_known_ = false;                       // told_ was last called with is_fresh

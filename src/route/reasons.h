@@ -129,7 +129,7 @@ namespace lokadb::route {
   X(CatalogStale, "catalog-stale", "the proxy has lost contact with the cloud's routing catalog", "")                 \
   X(CatalogDrift, "catalog-drift", "the organization's tables differ from the cloud's", "lokadb doctor")              \
   X(NoDirectLogin, "no-direct-login", "the proxy has no login for the organization's database",                       \
-    "org-credentials -kind direct, or section [customers_app]")                                                       \
+    "org-credentials -kind direct and section [control_plane], or section [customers_app]")                           \
   X(DatabaseNotUsable, "database-not-usable", "the organization's database has another label or too many rights",     \
     "lokadb doctor")                                                                                                  \
   X(ConnectionFailed, "connection-failed", "the organization's database does not answer", "")                         \

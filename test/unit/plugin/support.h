@@ -1,4 +1,5 @@
-// What the tests of plugins share: sections as in a file, chains of the plugins in test/abi/plugins, batches.
+// What the tests of plugins share: sections as in a file, chains of the plugins in test/abi/plugins and of installed
+// ones, batches.
 #pragma once
 
 #include <map>
@@ -15,9 +16,8 @@ namespace lokadb::test {
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string built_plugin(const std::string& name) {
-  bool is_installed = name == "example" || name == "tenant";
-  return is_installed ? LOKADB_TEST_BUILD "/plugins/" + name + "/" + name + ".so"
-                      : LOKADB_TEST_BUILD "/test/abi/plugins/" + name + ".so";
+  const bool is_installed = name == "example" || name == "router" || name == "tenant";
+  return LOKADB_TEST_BUILD + (is_installed ? "/plugins/" + name + "/" : "/test/abi/plugins/") + name + ".so";
 }
 
 // Sections as parse_config makes them; those of `names` have their library besides.

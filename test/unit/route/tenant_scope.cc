@@ -65,8 +65,8 @@ constexpr Script kScripts[] = {
     {"discard all", "set app.t = 1; end; discard all; end; = -"},
     {"two transactions in a query", "begin; set app.t = 1; commit; set app.t = 2; fail; undone; = 1"},
     // Unknown.
-    {"unseen", "begin; set local app.t = 1; select set_config(x, '2', true) from y; = ?; commit; = -"},
-    {"named anew", "begin; select set_config(x, '2', true) from y; = ?; set local app.t = 3; = 3"},
+    {"unseen", "begin; set local app.t = 1; select set_config(x, '2', true) from y; = 1!; commit; = -"},
+    {"named anew", "begin; select set_config(x, '2', true) from y; = -!; set local app.t = 3; = 3!"},
     {"unseen, taken back",
      "begin; set local app.t = 1; savepoint a; select set_config(x, '2', true) from y; rollback to a; = 1"},
     {"a savepoint that was not seen", "begin; set local app.t = 1; rollback to nowhere; = ?; rollback; = -"},
@@ -74,7 +74,7 @@ constexpr Script kScripts[] = {
 
 std::string value_of(const TenantScope& scope) {
   if (!scope.is_known()) return "?";
-  return scope.value().empty() ? "-" : std::string(scope.value());
+  return (scope.value().empty() ? "-" : std::string(scope.value())) + (scope.is_unseen() ? "!" : "");
 }
 
 void take(TenantScope& scope, const std::string& step) {
