@@ -39,7 +39,7 @@ Reason why_not_direct(const Catalogs::Known& known, const catalog::Organization&
     case catalog::Profile::Direct:
       break;
   }
-  if (o.host.empty() || !router.options.logins.find(o.id, router.stored_logins).is_known())
+  if (o.host.empty() || router.options.logins.find(o.id, router.stored_logins).user.empty())
     return Reason::NoDirectLogin;
   return known.is_stale ? Reason::CatalogStale : Reason::None;
 }
