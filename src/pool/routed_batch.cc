@@ -333,7 +333,6 @@ void RoutedBatch::start_in_cloud() {
 void RoutedBatch::begin_in_cloud() {
   has_begun_ = true;
   ServerConnection& server = *session_.leg_.server;
-  began_in_transaction_ = server.transaction_status() != 'I';
   cloud_ = std::make_unique<CloudBatch>(session_, *batch_, messages_);
   if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !cloud_->replaces_unnamed()) routing_.send_unnamed(server);
   send_to_cloud();
@@ -362,8 +361,9 @@ void RoutedBatch::steps_passed() {
 }
 
 bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
-  bool is_stale =
-      code == kStaleRouting && phase_ == Phase::InCloud && is_first && !began_in_transaction_ && read_.last != 'H';
+  // An open transaction (of a batch that ended in Flush, too) has failed with what was done in it.
+  bool is_alone = batch_->context().transaction_status == 'I' && read_.last != 'H';
+  bool is_stale = code == kStaleRouting && phase_ == Phase::InCloud && is_first && is_alone;
   leave_gate(code == kPaused);
   phase_ = is_stale ? Phase::Stale : Phase::Over;
   if (!is_stale) routing_.run_has_news();

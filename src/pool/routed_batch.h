@@ -132,7 +132,6 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   std::unique_ptr<CloudBatch> cloud_;  // until all of it has been sent there
   bool steps_are_answered_ = false;
   bool has_begun_ = false;
-  bool began_in_transaction_ = false;
   Gates::Place gate_;  // while it has or wants a server of the cloud for its checks
   bool waits_for_gate_ = false;
   bool is_own_leg_ = false;  // it was the session's before, and becomes so again

@@ -469,3 +469,23 @@ def test_writes_of_no_one_in_particular_wait_for_a_move(proxy, world):
     assert world.cluster.sql(held, world.cloud).value == "1"
     client.query("commit")
     assert world.cluster.sql(held, world.cloud).value == "0"
+
+
+def test_a_change_of_the_routing_undoes_an_open_batch_aloud(proxy, world):
+    client = proxy(default_pool_size=3).connect(timeout=60)
+    key, title = documents(world, FDW)[0]
+    assert rows(client, "select title from documents where id = %s" % key) == [(title,)]
+    world.cluster.sql("create table if not exists flushed (a int); grant all on flushed to app", world.cloud)
+    client.send(parse("", "insert into flushed values (1)") + bind("", "") + execute() + flush())
+    assert client.read_until("C").tags == ["INSERT 0 1"]
+    router = "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'router' and datname = '%s'" % world.cloud
+    change = ["org-profile", "-db", world.dsn(world.cloud), "-org", FDW, *world.control_flags()]
+    try:
+        world.cluster.sql(router, "postgres")
+        world.run(*change, "fdw+direct")
+        answer = client.ask(extended("select title from documents where id = $1", [key]))
+        assert answer.codes == ["40001"] and answer.rows == []
+        assert rows(client, "select count(*) from flushed") == [("0",)]
+        assert rows(client, "select title from documents where id = %s" % key) == [(title,)]
+    finally:
+        world.run(*change, "fdw")
