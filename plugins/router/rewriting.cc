@@ -30,7 +30,7 @@ bool apply(std::optional<sql::Rewritten>& so_far, const std::string& statement, 
   if (parsed.statements.size() != 1) return false;
   std::optional<sql::Rewritten> next = edit(text, parsed.statements.front());
   if (!next) return false;
-  if (so_far) next->positions = sql::then(so_far->positions, next->positions);
+  if (so_far) next->positions = composed(so_far->positions, next->positions);
   so_far = std::move(next);
   return true;
 }

@@ -9,17 +9,6 @@ namespace lokadb {
 
 namespace {
 
-// Where a byte of the new text was in the old one; what was added belongs to where it was put.
-std::size_t old_byte(const std::vector<lokadb_edit>& edits, std::size_t position) {
-  std::size_t shift = 0;  // old to new; may wrap on the way
-  for (const lokadb_edit& e : edits) {
-    if (position < e.at + shift) break;
-    if (position < e.at + shift + e.added) return e.at;
-    shift += e.added - e.removed;
-  }
-  return position - shift;
-}
-
 bool begins_character(char c, bool is_utf8) { return !is_utf8 || (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
 std::size_t byte_of(std::string_view text, std::size_t character, bool is_utf8) {
@@ -36,9 +25,10 @@ std::size_t character_of(std::string_view text, std::size_t byte, bool is_utf8) 
 
 }  // namespace
 
-ReplacedQuery::ReplacedQuery(std::string old_text, std::string_view new_text, std::vector<lokadb_edit> edits,
+ReplacedQuery::ReplacedQuery(std::string old_text, std::string_view new_text, const std::vector<lokadb_edit>& edits,
                              bool is_utf8)
-    : old_text_(std::move(old_text)), edits_(std::move(edits)), is_utf8_(is_utf8) {
+    : old_text_(std::move(old_text)), is_utf8_(is_utf8) {
+  for (const lokadb_edit& e : edits) positions_.replace(e.at, e.removed, e.added);
   ByteBuffer out;
   write_query(out, std::string(new_text));
   message_ = std::move(out.storage());
@@ -64,7 +54,7 @@ std::vector<std::byte> ReplacedQuery::with_own_position(Bytes error) const {
 
 std::string ReplacedQuery::own_position(std::size_t position) const {
   std::string_view text = as_text(Bytes(message_).subspan(kHeaderSize));
-  std::size_t byte = old_byte(edits_, byte_of(text, position - 1, is_utf8_));
+  std::size_t byte = positions_.to_old(byte_of(text, position - 1, is_utf8_));
   return std::to_string(character_of(old_text_, byte, is_utf8_) + 1);
 }
 

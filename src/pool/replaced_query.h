@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/position_map.h"
 #include "net/loop.h"
 #include "plugin/lokadb_plugin.h"
 
@@ -13,7 +14,7 @@ namespace lokadb {
 class ReplacedQuery final : public Buriable {
  public:
   // edits: from the old text to the new one. is_utf8: positions count characters of several bytes.
-  ReplacedQuery(std::string old_text, std::string_view new_text, std::vector<lokadb_edit> edits, bool is_utf8);
+  ReplacedQuery(std::string old_text, std::string_view new_text, const std::vector<lokadb_edit>& edits, bool is_utf8);
   Bytes message() const { return message_; }
   // An ErrorResponse, with the position that it has in the client's own text.
   std::vector<std::byte> with_own_position(Bytes error) const;
@@ -23,7 +24,7 @@ class ReplacedQuery final : public Buriable {
 
   std::string old_text_;
   std::vector<std::byte> message_;
-  std::vector<lokadb_edit> edits_;
+  PositionMap positions_;
   bool is_utf8_;
 };
 

@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(two_edits_in_a_row_are_one) {
   BOOST_REQUIRE(first);
   auto second = restrict_target(first->text, facts_of(first->text), kTenant);
   BOOST_REQUIRE(second);
-  PositionMap both = then(first->positions, second->positions);
+  PositionMap both = composed(first->positions, second->positions);
   for (std::string_view word : {"update", "set", "from", "d.id"}) {
     std::size_t old_at = text.find(word), new_at = second->text.find(word);
     BOOST_TEST(both.to_old(new_at) == old_at, word);
