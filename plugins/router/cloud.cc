@@ -77,12 +77,9 @@ class CloudWork {
       session_.keeps_portal = false;
       session_.copies = 0;
     }
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
     if (pieces_.empty()) return LOKADB_OK;
-    if (host->statement(batch_, pieces_.front().statement, &s) != LOKADB_OK) return LOKADB_FAILED;
     // A Query is a batch of its own, and has everything in front.
-    if (s.form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
+    if (statement(0).form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
     std::uint32_t before = UINT32_MAX;
     for (std::size_t first = 0; first < pieces_.size();) {
       std::size_t end = end_of(first);
@@ -95,6 +92,19 @@ class CloudWork {
   }
 
  private:
+  // The one that the piece is in.
+  lokadb_statement statement(std::size_t piece) const {
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    host->statement(batch_, pieces_[piece].statement, &s);  // which was read before
+    return s;
+  }
+
+  // Backslashes in its strings mean themselves, or there are none.
+  static bool is_plain(const lokadb_statement& s) {
+    return s.is_standard_strings != 0 || view(s.text).find('\\') == std::string_view::npos;
+  }
+
   // Of the pieces of one statement of the batch.
   std::size_t end_of(std::size_t first) const {
     std::size_t end = first + 1;
@@ -232,35 +242,38 @@ class CloudWork {
 
   // --- other words
 
+  // Of one statement of the batch.
   int replace(std::size_t first, std::size_t end, const std::string& tenant) {
     if (tenant.empty() || tenant == "*") return LOKADB_OK;
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    if (host->statement(batch_, pieces_[first].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
+    std::vector<Rewriting> wishes;
+    bool has_some = false;
+    for (std::size_t i = first; i < end; ++i) {
+      wishes.push_back({pieces_[i].analysis(), unrestricted(i), {}});
+      has_some |= verdicts_[i].use_local_part || !wishes.back().relations.empty();
+    }
+    if (!has_some) return LOKADB_OK;
+    lokadb_statement s = statement(first);
+    if (!is_plain(s)) return LOKADB_OK;
     std::string_view old_text = view(s.text);
-    if (s.is_standard_strings == 0 && old_text.find('\\') != old_text.npos) return LOKADB_OK;
-    bool is_bind = s.form == LOKADB_BIND;
+    sql::Parsed parsed = sql::parse_sql(old_text, s.is_standard_strings != 0);
+    bool is_bind = s.form == LOKADB_BIND, has_parameter = false;
     std::string parameter = "$" + std::to_string(s.parameter_count + 1);
     std::string new_text;
     std::vector<lokadb_edit> edits;
     std::size_t done = 0;
-    bool has_parameter = false;
     for (std::size_t i = first; i < end; ++i) {
-      const sql::Statement* facts = nullptr;
-      if (!wants_other_words(i)) continue;
-      if (!is_parsed_) parse(old_text, s.is_standard_strings != 0);
-      if (pieces_[i].number >= parsed_.statements.size()) return LOKADB_OK;
-      facts = &parsed_.statements[pieces_[i].number];
-      auto [begin, size] = place_of(*facts, old_text);
-      std::string value = is_bind ? parameter : sql::quoted_literal(tenant);
-      auto rewritten = router_.rewrites.get(wish(i, value), std::string(old_text.substr(begin, size)), is_bind);
+      Rewriting& wish = wishes[i - first];
+      if (!verdicts_[i].use_local_part && wish.relations.empty()) continue;
+      if (pieces_[i].number >= parsed.statements.size()) return LOKADB_OK;
+      auto [begin, size] = place_of(parsed.statements[pieces_[i].number], old_text);
+      wish.tenant = is_bind ? parameter : sql::quoted_literal(tenant);
+      auto rewritten = router_.rewrites.get(wish, std::string(old_text.substr(begin, size)), is_bind);
       if (!*rewritten) continue;
       new_text.append(old_text.substr(done, begin - done)).append((*rewritten)->text);
       for (const auto& e : (*rewritten)->positions.edits()) edits.push_back({e.at + begin, e.removed, e.added});
       done = begin + size;
       has_parameter |= is_bind && (*rewritten)->text.find(parameter) != std::string::npos;
     }
-    is_parsed_ = false;
     if (new_text.empty()) return LOKADB_OK;
     new_text.append(old_text.substr(done));
     return tell(pieces_[first].statement, new_text, edits, has_parameter ? &tenant : nullptr,
@@ -271,24 +284,18 @@ class CloudWork {
   int replace_parse(std::size_t index) {
     const route::Analysis& analysis = pieces_[index].analysis();
     if (analysis.local_parts.empty()) return LOKADB_OK;
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    if (host->statement(batch_, pieces_[index].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
-    std::string text(view(s.text));
-    if (s.is_standard_strings == 0 && text.find('\\') != text.npos) return LOKADB_OK;
-    auto rewritten = by_local_parts(analysis, text);
+    lokadb_statement s = statement(index);
+    if (!is_plain(s)) return LOKADB_OK;
+    auto rewritten = by_local_parts(analysis, std::string(view(s.text)));
     return rewritten ? tell(pieces_[index].statement, rewritten->text, {}, nullptr, false) : LOKADB_OK;
   }
 
   int copy(std::size_t index) {
     const route::Analysis& analysis = pieces_[index].analysis();
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    if (host->statement(batch_, pieces_[index].statement, &s) != LOKADB_OK) return LOKADB_FAILED;
+    lokadb_statement s = statement(index);
     if (s.form != LOKADB_SIMPLE || info_.statement_count != 1 || analysis.bound.size() != 1) return LOKADB_OK;
     const catalog::Table& table = catalog_.tables()[analysis.bound.front().table];
-    const auto& guarded = session_.batch.settings->guarded;
-    if (std::find(guarded.begin(), guarded.end(), table.quoted) == guarded.end()) return LOKADB_OK;
+    if (!is_in(session_.batch.settings->guarded, table)) return LOKADB_OK;
     std::string text(view(s.text));
     sql::Parsed parsed = sql::parse_sql(text, s.is_standard_strings != 0);
     if (parsed.statements.size() != 1) return LOKADB_OK;
@@ -323,22 +330,13 @@ class CloudWork {
     return host->replace(batch_, &r);
   }
 
-  void parse(std::string_view text, bool has_standard_strings) {
-    parsed_ = sql::parse_sql(text, has_standard_strings);
-    is_parsed_ = true;
-  }
-
   static std::pair<std::size_t, std::size_t> place_of(const sql::Statement& facts, std::string_view text) {
     auto begin = static_cast<std::size_t>(facts.location);
     return {begin, facts.length > 0 ? static_cast<std::size_t>(facts.length) : text.size() - begin};
   }
 
-  bool wants_other_words(std::size_t index) const {
-    const Verdict& v = verdicts_[index];
-    return v.use_local_part || !unrestricted(index).empty();
-  }
-
-  // Relations of which every organization's part would be planned, and by UPDATE and DELETE opened.
+  // Relations of which every organization's part would be planned, and by UPDATE and DELETE opened; those that the role
+  // may read all columns of, so that it may read a subquery of them, too.
   std::vector<std::uint16_t> unrestricted(std::size_t index) const {
     std::vector<std::uint16_t> out;
     const Verdict& v = verdicts_[index];
@@ -352,21 +350,14 @@ class CloudWork {
     for (const route::Bound& b : analysis.bound) {
       bool has_own = !b.sources.empty() && analysis.sources[b.sources.front()].kind == route::Source::Kind::Tenant;
       bool is_insert = b.is_target && kind == StatementClass::Insert;
-      if (!has_own && !is_insert && may_read(catalog_.tables()[b.table])) out.push_back(b.relation);
+      if (!has_own && !is_insert && is_in(session_.batch.settings->readable, catalog_.tables()[b.table]))
+        out.push_back(b.relation);
     }
     return out;
   }
 
-  // Of all columns, so that a subquery with all of them is allowed, too.
-  bool may_read(const catalog::Table& table) const {
-    return std::find(session_.batch.settings->readable.begin(), session_.batch.settings->readable.end(),
-                     table.quoted) != session_.batch.settings->readable.end();
-  }
-
-  Rewriting wish(std::size_t index, const std::string& tenant) const {
-    Rewriting r{pieces_[index].analysis(), {}, tenant};
-    if (!verdicts_[index].use_local_part) r.relations = unrestricted(index);
-    return r;
+  static bool is_in(const std::vector<std::string>& quoted, const catalog::Table& table) {
+    return std::find(quoted.begin(), quoted.end(), table.quoted) != quoted.end();
   }
 
   struct Gate {
@@ -385,8 +376,6 @@ class CloudWork {
   std::set<std::string> entered_;
   bool writes_to_any_ = false, has_entered_all_ = false;
   bool has_begun_ = false;
-  bool is_parsed_ = false;
-  sql::Parsed parsed_;
 };
 
 }  // namespace

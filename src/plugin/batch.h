@@ -105,9 +105,11 @@ class Batch {
   // All steps so far. After LOKADB_ASK all without is_done are to be run at once; after another verdict those without
   // is_done and with moment BEFORE in front of the client's statements, the others at the check.
   std::vector<BatchStep>& steps() { return steps_; }
+  const std::vector<BatchStep>& steps() const { return steps_; }
   // Of the verdict LOKADB_CLOUD.
   const std::vector<BatchReplacement>& replacements() const { return replacements_; }
   BatchContext& context() { return context_; }
+  const BatchContext& context() const { return context_; }
 
   // A stale gate (LK001): facts, steps and verdicts are forgotten, the batch is as it was.
   void start_anew();

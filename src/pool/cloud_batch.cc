@@ -13,6 +13,10 @@ namespace {
 // Not the unnamed one, which may be the client's and still open.
 constexpr char kPortal[] = "lokadb_step";
 
+bool stands_in_front(const BatchStep& step) {
+  return !step.is_done && step.leg == LOKADB_LEG_CLOUD && step.moment == LOKADB_BEFORE;
+}
+
 // The statement in other words, with the types of the further parameters behind those of its own.
 StatementPtr statement_of(const BatchReplacement& r, const BatchStatement& statement, const TrackedNames& tracked) {
   ByteBuffer body;
@@ -24,7 +28,7 @@ StatementPtr statement_of(const BatchReplacement& r, const BatchStatement& state
 }
 
 // The client's Bind for that statement. False: it is malformed.
-bool write_bind(ByteBuffer& out, Bytes body, const std::string& name, const BatchReplacement& r) {
+bool write_client_bind(ByteBuffer& out, Bytes body, const std::string& name, const BatchReplacement& r) {
   MessageReader reader(body);
   std::string_view portal = reader.cstring();
   reader.cstring();
@@ -45,10 +49,7 @@ bool write_bind(ByteBuffer& out, Bytes body, const std::string& name, const Batc
   for (const auto& v : r.values) m->u16(v.is_binary ? 1 : 0);
   m->u16(static_cast<std::uint16_t>(count + r.values.size()));
   m->append(values);
-  for (const auto& v : r.values) {
-    m->u32(v.is_null ? 0xffffffffu : static_cast<std::uint32_t>(v.value.size()));
-    if (!v.is_null) m->text(v.value);
-  }
+  write_values(m, r.values);
   m->append(reader.rest());  // formats of the results
   return true;
 }
@@ -66,17 +67,15 @@ void write_execute_and_close(ByteBuffer& out) {
 
 }  // namespace
 
-CloudBatch::CloudBatch(ClientSession& session, Batch& batch, Bytes messages)
+CloudBatch::CloudBatch(ClientSession& session, const Batch& batch, Bytes messages)
     : session_(session), batch_(batch), messages_(messages) {
   for (const BatchStep& step : batch_.steps())
-    if (!step.is_done && step.leg == LOKADB_LEG_CLOUD && step.moment == LOKADB_BEFORE) steps_.push_back(&step);
+    if (stands_in_front(step)) steps_.push_back(&step);
 }
 
 bool CloudBatch::has_work(const Batch& batch) {
   if (!batch.replacements().empty()) return true;
-  const auto& steps = const_cast<Batch&>(batch).steps();
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const BatchStep& s) { return !s.is_done && s.moment == LOKADB_BEFORE; });
+  return std::any_of(batch.steps().begin(), batch.steps().end(), stands_in_front);
 }
 
 CloudBatch::Sent CloudBatch::send() {
@@ -118,7 +117,7 @@ void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
     // Those of the first statement stand in front of everything, so that the batch can begin anew if they fail.
     std::size_t place = step->statement == 0 ? 0 : batch_.statements()[step->statement].message;
     if (place != message) continue;
-    StatementPtr prepared = lokadb::statement_of(*step, server.pooler.tracked);
+    StatementPtr prepared = statement_of(*step, server.pooler.tracked);
     server.ensure_prepared(prepared);
     auto expect = [&](Request request) {
       Expected* e = server.expect(request, false);
@@ -126,7 +125,7 @@ void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
       e->is_step = true;
       e->is_first_step = message == 0;
     };
-    lokadb::write_bind(out, kPortal, prepared->server_name(), *step);
+    write_bind(out, kPortal, prepared->server_name(), *step);
     expect(Request::Bind);
     write_execute_and_close(out);
     expect(Request::Execute);
@@ -212,7 +211,7 @@ std::unique_ptr<ReplacedQuery> CloudBatch::replaced_query() const {
     old_text += piece.text;
   }
   bool is_utf8 = batch_.context().client_encoding == "UTF8";
-  return std::make_unique<ReplacedQuery>(std::move(old_text), text, std::move(edits), is_utf8);
+  return std::make_unique<ReplacedQuery>(std::move(old_text), text, edits, is_utf8);
 }
 
 // The client's name stands for the text as the client knows it; servers only ever see the other one.
@@ -279,7 +278,7 @@ CloudBatch::Sent CloudBatch::send_bind(const BatchReplacement& r, const BatchSta
   StatementPtr prepared = statement_of(r, statement, server.pooler.tracked);
   server.ensure_prepared(prepared);
   ByteBuffer out;
-  if (!write_bind(out, message.subspan(kHeaderSize), prepared->server_name(), r)) return Sent::Failed;
+  if (!write_client_bind(out, message.subspan(kHeaderSize), prepared->server_name(), r)) return Sent::Failed;
   server.note_residue(prepared->residue());
   server.expect_use(Request::Bind, *prepared);
   server.stream().send_copy(out.bytes());

@@ -15,7 +15,7 @@ namespace lokadb {
 class CloudBatch {
  public:
   // All outlive it. Nothing else may be owed by the session's server.
-  CloudBatch(ClientSession& session, Batch& batch, Bytes messages);
+  CloudBatch(ClientSession& session, const Batch& batch, Bytes messages);
   static bool has_work(const Batch& batch);
   // A Bind of the unnamed statement needs none of an earlier batch.
   bool replaces_unnamed() const;
@@ -42,7 +42,7 @@ class CloudBatch {
   std::unique_ptr<ReplacedQuery> replaced_query() const;
 
   ClientSession& session_;
-  Batch& batch_;
+  const Batch& batch_;
   Bytes messages_;
   std::size_t at_ = 0;      // of the message that is being sent
   bool has_begun_ = false;  // its steps have been sent

@@ -18,6 +18,13 @@ StatementPtr statement_of(const BatchStep& step, const TrackedNames& tracked) {
   return intern_statement(body.bytes(), tracked);
 }
 
+void write_values(MessageWriter& message, const std::vector<BatchStep::Value>& values) {
+  for (const auto& value : values) {
+    message->u32(value.is_null ? 0xffffffffu : static_cast<std::uint32_t>(value.value.size()));
+    if (!value.is_null) message->text(value.value);
+  }
+}
+
 void write_bind(ByteBuffer& out, std::string_view portal, std::string_view statement, const BatchStep& step) {
   MessageWriter m(out, 'B');
   m->cstring(portal);
@@ -25,10 +32,7 @@ void write_bind(ByteBuffer& out, std::string_view portal, std::string_view state
   m->u16(static_cast<std::uint16_t>(step.values.size()));
   for (const auto& value : step.values) m->u16(value.is_binary ? 1 : 0);
   m->u16(static_cast<std::uint16_t>(step.values.size()));
-  for (const auto& value : step.values) {
-    m->u32(value.is_null ? 0xffffffffu : static_cast<std::uint32_t>(value.value.size()));
-    if (!value.is_null) m->text(value.value);
-  }
+  write_values(m, step.values);
   m->u16(0);  // all columns as text
 }
 

@@ -16,6 +16,7 @@ namespace lokadb {
 
 // What a Parse says of it after the name; the Bind that runs it in a portal.
 StatementPtr statement_of(const BatchStep& step, const TrackedNames& tracked);
+void write_values(MessageWriter& message, const std::vector<BatchStep::Value>& values);  // with their sizes
 void write_bind(ByteBuffer& out, std::string_view portal, std::string_view statement, const BatchStep& step);
 
 class LegQuery final : public AnswerSink, public Buriable {

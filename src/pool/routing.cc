@@ -262,12 +262,10 @@ std::vector<std::byte> Routing::in_own_words(Bytes error, bool is_replaced) cons
   std::string_view text = as_text(error);
   auto fields = parse_error_fields(error.subspan(kHeaderSize));
   bool is_unknown = fields && fields->code.starts_with("08") && text.find(kRemoteCommit) != text.npos;
+  if (!is_unknown) return {};
   std::vector<std::byte> own(error.begin(), error.end());
-  if (is_unknown) {
-    auto at = static_cast<std::size_t>(fields->code.data() - text.data());
-    std::copy_n(as_bytes(sqlstate::kCompletionUnknown).begin(), fields->code.size(),
-                own.begin() + static_cast<std::ptrdiff_t>(at));
-  }
+  Bytes code = as_bytes(sqlstate::kCompletionUnknown);
+  std::copy(code.begin(), code.end(), own.begin() + (fields->code.data() - text.data()));
   return own;
 }
 

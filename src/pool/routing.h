@@ -47,7 +47,8 @@ class Routing {
   void step_failed(Bytes error, bool is_first);
   // The batch has met another routing and will begin anew: nothing of its end is for the client.
   bool is_stale() const;
-  // An ErrorResponse as the client is to see it. is_replaced: it is about the Query that was sent instead of its own.
+  // An ErrorResponse as the client is to see it; empty: as it came. is_replaced: it is about the Query that was sent
+  // instead of its own.
   std::vector<std::byte> in_own_words(Bytes error, bool is_replaced) const;
   // The CommandComplete of the first of two statements, which are one for the client.
   void keep_tag(Bytes message) { kept_tag_.assign(message.begin(), message.end()); }

@@ -77,6 +77,7 @@ void ServerConnection::tell_error(Bytes message) {
   }
   if (client_->routing() == nullptr) return send_error(message);
   std::vector<std::byte> own = client_->routing()->in_own_words(message, front.is_replaced);
+  if (own.empty()) return send_error(message);
   send_error(own);
   worker_->loop.arena().adopt(std::move(own));  // until it has been sent
 }

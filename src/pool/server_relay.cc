@@ -217,13 +217,13 @@ bool ServerConnection::handle_end_without_tag(Bytes in, std::size_t total, std::
 
 bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std::size_t& used) {
   Request owed = replies_.front().request;
+  bool is_one_of_two = replies_.front().hides_first_tag && client_ != nullptr;
   if (total > kMaxTag && watch() != nullptr) watch()->completed({});
   if (total <= kMaxTag) {
     if (in.size() < total) return false;
     MessageReader reader(in.subspan(kHeaderSize, total - kHeaderSize));
     std::string_view tag = reader.cstring();
-    bool is_first_of_two =
-        replies_.front().hides_first_tag && client_ != nullptr && !client_->routing()->has_kept_tag();
+    bool is_first_of_two = is_one_of_two && !client_->routing()->has_kept_tag();
     if (watch() != nullptr && replies_.front().for_client && !is_first_of_two) watch()->completed(tag);
     if (tag == "DEALLOCATE ALL" || tag == "DISCARD ALL") {
       forget_statements();
@@ -234,8 +234,7 @@ bool ServerConnection::handle_command_complete(Bytes in, std::size_t total, std:
     if (step_ == Step::None) note_tag(tag);
     if (changes_tables(tag)) has_changed_tables_ = true;
   }
-  if (replies_.front().hides_first_tag && client_ != nullptr && in.size() < total) return false;
-  if (replies_.front().hides_first_tag && client_ != nullptr) {
+  if (is_one_of_two && in.size() >= total) {
     used = total;
     tell_first_tag(in.first(total));
   } else {
