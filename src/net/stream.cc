@@ -89,6 +89,18 @@ void Stream::open(EventLoop& loop, int fd, bool is_unix) {
   attach(loop);
 }
 
+void Stream::open_accepted(EventLoop& loop, int fd, bool is_unix) {
+  fd_ = fd;
+  is_unix_ = is_unix;
+  broken_ = peer_closed_ = write_interest_ = false;
+  readable_ = true;
+  loop_ = &loop;
+}
+
+void Stream::watch() {
+  if (!is_watched_ && loop_ != nullptr) add_event(is_blocked());
+}
+
 void Stream::attach(EventLoop& loop) {
   loop_ = &loop;
   add_event(!is_unix_ || is_blocked());
@@ -100,13 +112,19 @@ void Stream::add_event(bool with_write) {
   write_interest_ = with_write;
   event_assign(&event_, loop_->base(), fd_, what, &Stream::on_event, this);
   event_add(&event_, nullptr);
+  is_watched_ = true;
+}
+
+void Stream::remove_event() {
+  if (is_watched_) event_del(&event_);
+  is_watched_ = false;
 }
 
 void Stream::detach() {
   if (segments_) flush();
   if (loop_ == nullptr) return;
   loop_->unmark_dirty(*this);
-  event_del(&event_);
+  remove_event();
   loop_ = nullptr;
 }
 
@@ -115,7 +133,7 @@ void Stream::close() {
   if (loop_ != nullptr) {
     drop_segments();
     loop_->unmark_dirty(*this);
-    event_del(&event_);
+    remove_event();
     loop_ = nullptr;
   }
   ssl_.reset();
@@ -340,8 +358,8 @@ void Stream::send_backlog() {
 }
 
 void Stream::want_write(bool on) {
-  if (!is_unix_ || on == write_interest_ || loop_ == nullptr) return;
-  event_del(&event_);
+  if (on == write_interest_ || loop_ == nullptr || (!on && !is_unix_)) return;
+  remove_event();
   add_event(on);
 }
 

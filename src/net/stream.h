@@ -43,6 +43,11 @@ class Stream : public ListHook<DirtyTag> {
   // Takes over the descriptor (non-blocking). is_unix: no write interest until it is needed, since the kernel reports
   // every read of the peer as an edge there.
   void open(EventLoop& loop, int fd, bool is_unix);
+  // The same for one that was accepted, without asking the kernel for events before watch(): what can be read or
+  // written then takes a place in the kernel's line, in which the connection's next bytes would come before older ones
+  // of others. So that is called when what has come with the connection was read.
+  void open_accepted(EventLoop& loop, int fd, bool is_unix);
+  void watch();
   void close();
   // Says goodbye first: sends what the kernel takes, ends TLS, and reads what the peer has sent already, since bytes
   // left unread would make the kernel throw away our last words.
@@ -109,6 +114,7 @@ class Stream : public ListHook<DirtyTag> {
   void add_event(bool with_write);
   void send_segment(Bytes bytes);
   void want_write(bool on);
+  void remove_event();
   ReadResult read_plain(std::byte* buffer, std::size_t size);
   ReadResult read_tls(std::span<std::byte> buffer);
   // Makes them one piece if they are at most up_to bytes together.
@@ -128,6 +134,7 @@ class Stream : public ListHook<DirtyTag> {
   bool broken_ = false;
   bool is_unix_ = false;
   bool write_interest_ = false;
+  bool is_watched_ = false;
   event event_{};
   std::unique_ptr<SegmentList> segments_;  // borrowed bytes of this turn; null when there are none
   std::vector<std::byte> backlog_;         // what the kernel would not take (under TLS: records)

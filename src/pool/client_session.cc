@@ -31,7 +31,7 @@ ClientSession::ClientSession(Pooler& p, Worker& w, int fd, const SocketAddress& 
   w.clients.push_back(this);
   ++w.timed_clients;  // in state Startup
   w.tick_soon();
-  stream_.open(w.loop, fd, peer.is_unix());
+  stream_.open_accepted(w.loop, fd, peer.is_unix());
 }
 
 ClientSession::~ClientSession() = default;
@@ -41,8 +41,8 @@ bool ClientSession::login_is_in_handshake() const { return login_ != nullptr && 
 void ClientSession::start() {
   login_ = std::make_unique<ClientLogin>(*this);
   // The start-up packet is often there already when the connection is accepted.
-  stream_.assume_readable();
   pump();
+  stream_.watch();
 }
 
 bool ClientSession::set_state(ClientEvent event) {

@@ -283,6 +283,7 @@ void Handover::finish() {
   }
   pooler_.for_each_client([](ClientSession& c) {
     c.stream_.assume_readable();
+    c.stream_.watch();
     c.worker.loop.resume_later(c);
   });
   pooler_.for_each_server([](ServerConnection& s) {

@@ -19,8 +19,14 @@ struct Connection {
   Stream& stream = reader.stream;
   Fd peer;
 
-  explicit Connection(Ends ends = unix_pair(), bool is_unix = true) : peer(ends.theirs.take()) {
-    stream.open(loop, ends.ours.take(), is_unix);
+  explicit Connection(Ends ends = unix_pair(), bool is_unix = true, bool is_accepted = false)
+      : peer(ends.theirs.take()) {
+    if (is_accepted) {
+      stream.open_accepted(loop, ends.ours.take(), is_unix);
+      stream.watch();
+    } else {
+      stream.open(loop, ends.ours.take(), is_unix);
+    }
     turn(loop);
     reader.events = 0;
   }
@@ -206,8 +212,9 @@ BOOST_AUTO_TEST_CASE(a_peer_that_reads_causes_no_events) {
   BOOST_TEST(reader.events == 0);
 }
 
-BOOST_DATA_TEST_CASE(what_the_peer_does_not_read_waits, data::make({false, true}), is_unix) {
-  Connection c(is_unix ? unix_pair() : tcp_pair(), is_unix);
+BOOST_DATA_TEST_CASE(what_the_peer_does_not_read_waits, data::make({false, true}) * data::make({false, true}), is_unix,
+                     is_accepted) {
+  Connection c(is_unix ? unix_pair() : tcp_pair(), is_unix, is_accepted);
   std::string all = c.fill();
   BOOST_TEST(c.stream.is_blocked());
   BOOST_TEST(c.stream.backlog_size() > 0u);  // how much: the kernel goes on taking some for a moment
@@ -221,6 +228,41 @@ BOOST_DATA_TEST_CASE(what_the_peer_does_not_read_waits, data::make({false, true}
   BOOST_TEST(c.read_all_at_peer(again.size()) == again);
   BOOST_TEST(c.reader.events > events);
   BOOST_TEST(c.reader.failures == 0);
+}
+
+BOOST_AUTO_TEST_CASE(who_sends_first_is_told_of_first) {
+  Ends ends[] = {tcp_pair(), tcp_pair(), tcp_pair()};
+  Reader readers[] = {Reader(loop), Reader(loop), Reader(loop)};
+  std::string order;
+  for (int i : {2, 1, 0}) {
+    readers[i].when_event = [&order, i] { order += std::to_string(i); };
+    put(ends[i].theirs, "hello");
+    readers[i].stream.open_accepted(loop, ends[i].ours.take(), false);
+    BOOST_TEST(readers[i].stream.is_readable());
+    BOOST_CHECK(readers[i].drain() == ReadStatus::Empty);
+    readers[i].stream.watch();
+  }
+  for (int i : {0, 1, 2}) put(ends[i].theirs, "x");
+  run_until({&loop}, [&] { return order.size() >= 3; });
+  BOOST_TEST(order == "012");
+}
+
+BOOST_AUTO_TEST_CASE(an_accepted_stream_may_write_or_close_before_it_is_watched) {
+  Ends ends = tcp_pair();
+  Reader other(loop);
+  other.stream.open_accepted(loop, ends.ours.take(), false);
+  std::string much = pattern(30000000);
+  other.stream.send(as_bytes(much));
+  loop.end_turn();
+  BOOST_TEST(other.stream.is_blocked());
+  std::string all;
+  run_until({&loop}, [&] { return (all += get(ends.theirs)).size() == much.size(); });
+  BOOST_TEST((all == much));
+  Ends more = tcp_pair();
+  Reader third(loop);
+  third.stream.open_accepted(loop, more.ours.take(), false);
+  third.stream.close();
+  BOOST_TEST(is_at_end(more.theirs));
 }
 
 BOOST_AUTO_TEST_CASE(a_blocked_stream_still_reads) {
