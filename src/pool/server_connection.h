@@ -1,9 +1,9 @@
 // One connection to a PostgreSQL server: its login, what it still owes, and the relay of its answers to the client
 // it serves. Lives on one worker at a time; given from one to another only while free (ServerState::Moving).
 //
-// Sources: server_connection.cc (life), server_login.cc (connecting), server_lookup.cc (auth_query), server_relay.cc
-// (answers), server_errors.cc (errors), server_send.cc (requests), server_settings.cc (what clients leave in the
-// session).
+// Sources: server_connection.cc (life), server_login.cc (connecting), server_startup.cc, server_lookup.cc (auth_query),
+// server_relay.cc (answers), server_errors.cc (errors), server_send.cc (requests), server_settings.cc (what clients
+// leave in the session).
 #pragma once
 
 #include <algorithm>
