@@ -186,10 +186,15 @@ class Decision {
     if (info_.ends_in_flush != 0) return Reason::EndsInFlush;
     if (info_.is_session_pooled != 0) return Reason::SessionPooling;
     if (!sql::is_ascii_safe_encoding(view(info_.client_encoding))) return Reason::NotUnderstood;
-    if (info_.target_fault.size != 0)
-      return view(info_.target_fault).find("connect") != std::string_view::npos ? Reason::ConnectionFailed
-                                                                                : Reason::DatabaseNotUsable;
-    return Reason::None;
+    return reason_of_fault(view(info_.target_fault));
+  }
+
+  static Reason reason_of_fault(std::string_view fault) {
+    auto tells = [&](std::string_view word) { return fault.find(word) != std::string_view::npos; };
+    if (fault.empty()) return Reason::None;
+    if (tells("connect")) return Reason::ConnectionFailed;
+    if (tells("fails there")) return Reason::StatementFailed;
+    return tells("differ") ? Reason::CatalogDrift : Reason::DatabaseNotUsable;
   }
 
   int read() {

@@ -2,8 +2,11 @@
 // client whose answers are held back (pool/routed_batch.h). Worker of the server.
 #pragma once
 
+#include <cstdint>
+
 #include "base/bytes.h"
 #include "base/result.h"
+#include "pool/rows_mark.h"
 
 namespace lokadb {
 
@@ -21,6 +24,10 @@ class AnswerSink {
   virtual void on_server_lost(ServerConnection& server, const Error& error) = 0;
   // The server is not read while this is true.
   virtual bool is_blocked() const = 0;
+  // Whether it is to be told what each statement that is used takes and gives (pool/result_forms.h).
+  virtual bool wants_forms() const { return false; }
+  // `statement`: the number of the prepared one; 0: the unnamed one, in the order of their Parse messages.
+  virtual void on_described(std::uint64_t, RowsMark) {}
 
   static constexpr std::size_t kWholeRow = 65536, kWholeMessage = 1 << 20;
 

@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "net/address.h"
 #include "pool/parameters.h"
+#include "pool/result_forms.h"
 #include "pool/stats.h"
 #include "proto/scram.h"
 
@@ -53,6 +54,7 @@ struct Database {
   int server_count = 0;                                             // [lock] those in login and cancel connections too
   int client_count = 0;                                             // [lock]
   std::int64_t unused_since = 0;                                    // [lock] monotonic; 0: in use
+  KnownForms forms;                                                 // of statements that go direct
   ServerProtocol server_protocol = ServerProtocol::Unknown;         // [lock]
   std::map<std::string, std::unique_ptr<Pool>, std::less<>> pools;  // [lock] by user name
 };

@@ -36,12 +36,14 @@ void write_bind(ByteBuffer& out, std::string_view portal, std::string_view state
   m->u16(0);  // all columns as text
 }
 
-LegQuery::LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, Finished done)
-    : server_(&server), steps_(std::move(steps)), done_(std::move(done)) {}
+LegQuery::LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, std::vector<std::string> to_describe,
+                   Finished done)
+    : server_(&server), steps_(std::move(steps)), to_describe_(std::move(to_describe)), done_(std::move(done)) {}
 
 void LegQuery::start() {
   server_->capture(*this);
   for (BatchStep* step : steps_) send(*step);
+  for (const std::string& body : to_describe_) send_describe(body);
   static constexpr char kSync[] = {'S', 0, 0, 0, 4};
   server_->expect(Request::Sync);
   server_->forward(as_bytes({kSync, sizeof kSync}));
@@ -60,6 +62,29 @@ void LegQuery::send(BatchStep& step) {
     m->u32(0);
   }
   server_->expect(Request::Execute);
+  server_->stream().send_copy(out.bytes());
+}
+
+// Under a name that nobody keeps; the unnamed statement may be the client's.
+void LegQuery::send_describe(const std::string& body) {
+  ByteBuffer out;
+  auto about_name = [&](char type) {
+    MessageWriter m(out, type);
+    m->u8('S');
+    m->cstring(ServerConnection::kThrowaway);
+  };
+  about_name('C');
+  server_->expect(Request::Close, false);
+  {
+    MessageWriter m(out, 'P');
+    m->cstring(ServerConnection::kThrowaway);
+    m->append(as_bytes(body));
+  }
+  server_->expect(Request::Parse, false);
+  about_name('D');
+  server_->expect(Request::Describe);
+  about_name('C');
+  server_->expect(Request::Close, false);
   server_->stream().send_copy(out.bytes());
 }
 
@@ -84,6 +109,13 @@ bool LegQuery::take_message(Bytes& rest) {
     case 'C':
       if (current_ < steps_.size()) steps_[current_++]->is_done = true;
       break;
+    case 't':
+      parameters_.assign(message.begin() + kHeaderSize, message.end());
+      break;
+    case 'T':
+    case 'n':
+      take_description(head->type, message.subspan(kHeaderSize));
+      break;
     case 'E':
       if (auto fields = parse_error_fields(message.subspan(kHeaderSize))) result_.error_code = fields->code;
       if (result_.error_code.empty()) result_.error_code = "XX000";
@@ -93,6 +125,10 @@ bool LegQuery::take_message(Bytes& rest) {
       break;
   }
   return true;
+}
+
+void LegQuery::take_description(char type, Bytes body) {
+  result_.forms.push_back(form_of_statement(parameters_, type == 'n' ? kNoRows : mark_of_rows(body)));
 }
 
 void LegQuery::take_row(Bytes body) {

@@ -1,5 +1,5 @@
 // Statements of our own on a server that is linked to a client: sent in one packet, their rows kept for the plugin that
-// asked. Worker of the server.
+// asked; and in the same packet texts that the server is to describe without running them. Worker of the server.
 #pragma once
 
 #include <functional>
@@ -26,11 +26,14 @@ class LegQuery final : public AnswerSink, public Buriable {
     std::string error_code;        // empty: none
     std::vector<std::byte> error;  // the server's ErrorResponse as it came
     Error lost_because;
+    std::vector<RowsMark> forms;  // of what was to be described (form_of_statement), as far as there was no error
   };
   // `done` is called once; the object may be buried then, not deleted.
   using Finished = std::function<void(const Result&)>;
 
-  LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, Finished done);
+  // to_describe: bodies of Parse messages, text and types.
+  LegQuery(ServerConnection& server, std::vector<BatchStep*> steps, std::vector<std::string> to_describe,
+           Finished done);
   void start();
   ServerConnection* server() { return server_; }
 
@@ -41,11 +44,15 @@ class LegQuery final : public AnswerSink, public Buriable {
 
  private:
   void send(BatchStep& step);
+  void send_describe(const std::string& body);
   bool take_message(Bytes& rest);
   void take_row(Bytes body);
+  void take_description(char type, Bytes body);
 
   ServerConnection* server_;
   std::vector<BatchStep*> steps_;
+  std::vector<std::string> to_describe_;
+  std::vector<std::byte> parameters_;  // as the description that comes now has them
   Finished done_;
   std::size_t current_ = 0;  // the step whose answer comes now
   std::vector<std::byte> input_;

@@ -71,6 +71,7 @@ struct Expected {
   bool stands_in = false;            // a Sync behind a Query: the client gets its answer only if the Query was skipped
   bool rows_have_changed = false;    // must fail; the client has to know that the rows of `statement` are others now
   bool asks_for_rows = false;        // our own Describe, whose answer the next message of the client waits for
+  bool tells_form = false;           // our own Describe, whose answer the sink is told
   std::uint64_t unnamed_before = 0;  // whose it was
   std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
   std::unique_ptr<StatementUndo> undo;
@@ -94,7 +95,7 @@ class ReplyQueue {
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
     e.hides_first_tag = false;
-    e.rows_have_changed = e.asks_for_rows = false;
+    e.rows_have_changed = e.asks_for_rows = e.tells_form = false;
     e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
@@ -108,7 +109,7 @@ class ReplyQueue {
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
     e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
     e.hides_first_tag = false;
-    e.rows_have_changed = e.asks_for_rows = false;
+    e.rows_have_changed = e.asks_for_rows = e.tells_form = false;
     e.statement = 0;
     ++count_;
   }

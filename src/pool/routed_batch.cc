@@ -1,5 +1,7 @@
 #include "pool/routed_batch.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "pool/cloud_batch.h"
@@ -12,9 +14,18 @@ namespace lokadb {
 namespace {
 constexpr int kMaxStaleGates = 2;
 constexpr std::string_view kPaused = "55P03";
+constexpr char kOtherForm[] = "a statement's parameters or columns differ from the cloud's";
 
 Error plain_error(std::string_view state, std::string text, std::string to_log = {}) {
   return {SqlState(state), Severity::Error, std::move(text), std::move(to_log)};
+}
+
+// Of an error that says something about the organization's tables, and perhaps nothing about the cloud's: syntax and
+// names (class 42), and a plan whose columns are others now (0A000). Empty: another error.
+std::string code_of_its_own(Bytes error) {
+  auto fields = parse_error_fields(error.subspan(std::min(error.size(), kHeaderSize)));
+  bool is_its_own = fields && (fields->code.starts_with("42") || fields->code == "0A000");
+  return is_its_own ? std::string(fields->code) : std::string();
 }
 }  // namespace
 
@@ -56,7 +67,7 @@ void RoutedBatch::run_asked_steps() {
   std::vector<BatchStep*> steps;
   for (BatchStep& step : batch_->steps())
     if (!step.is_done && step.moment == LOKADB_BEFORE) steps.push_back(&step);
-  query_ = std::make_unique<LegQuery>(*session_.leg_.server, std::move(steps),
+  query_ = std::make_unique<LegQuery>(*session_.leg_.server, std::move(steps), std::vector<std::string>(),
                                       [this](const LegQuery::Result& r) { asked_steps_done(r); });
   query_->start();
 }
@@ -177,20 +188,31 @@ bool RoutedBatch::server_refused(const Error& error) {
   session_.enter(ClientState::Idle);
   log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
            error.log_text().c_str());
-  // Once more with this known: there may be another way.
+  decide_without_target(error.log_text(), plain_error(sqlstate::kConnectionFailure,
+                                                      "could not connect to the database of the organization"));
+  return true;
+}
+
+// Once more with this known: there may be another way.
+void RoutedBatch::decide_without_target(const std::string& fault, const Error& if_there_is_none) {
   bool is_first = batch_->context().target_fault.empty();
   drop_legs();
   leave_gate();
   restore_names();
   if (is_first) {
-    batch_->context().target_fault = error.log_text();
+    batch_->context().target_fault = fault;
     batch_->start_anew();
     decide();
   }
-  if (!is_first || verdict_.kind == LOKADB_DIRECT)
-    fail(plain_error(sqlstate::kConnectionFailure, "could not connect to the database of the organization"));
+  if (!is_first || verdict_.kind == LOKADB_DIRECT) fail(if_there_is_none);
   routing_.run_has_news();
-  return true;
+}
+
+// The organization's answer may not be what the client has a right to expect.
+void RoutedBatch::result_differs(const std::string& how) {
+  if (BatchWatch* watch = routing_.watch()) watch->forget(false);
+  held_.clear();
+  decide_without_target(how, plain_error("40001", "the organization's tables differ from the cloud's"));
 }
 
 void RoutedBatch::on_server_lost(ServerConnection& server, const Error& error) {
@@ -229,7 +251,9 @@ void RoutedBatch::run_direct() {
   held_.clear();
   binds_seen_ = ended_ = 0;
   if (BatchWatch* watch = routing_.watch()) watch->begin(read_.ends);
+  if (has_checks()) forms_.emplace(batch_->statements(), session_.database()->forms).begin();
   is_complete_ = must_start_over_ = false;
+  refused_there_.clear();
   want_server(session_.pooler.target_pool(batch_->targets()[verdict_.target]));
 }
 
@@ -237,13 +261,23 @@ void RoutedBatch::run_direct() {
 void RoutedBatch::replay() {
   ServerConnection& server = *session_.leg_.server;
   is_replaying_ = true;
-  if (read_.binds_earlier_unnamed && !read_.unnamed_parse) routing_.send_unnamed(server);
+  if (read_.binds_earlier_unnamed && !read_.unnamed_parse) {
+    routing_.send_unnamed(server);
+    unnamed_was_sent();
+  }
   Bytes rest = messages_;
   Outcome outcome = Outcome::Done;
   while (!rest.empty() && outcome == Outcome::Done && session_.leg_.server == &server) {
     std::size_t used = 0;
-    outcome = session_.handle_request(*peek_head(rest), rest, used);
+    MessageHead head = *peek_head(rest);
+    Bytes message = rest.first(kHeaderSize + head.body);
+    outcome = session_.handle_request(head, rest, used);
     rest = rest.subspan(used);
+    if (forms_ && outcome == Outcome::Done) note_sent(head.type, message.subspan(kHeaderSize));
+  }
+  if (forms_) {
+    for (const BatchStatement& statement : batch_->statements())
+      if (statement.form == LOKADB_PARSE) note_used(statement.name);
   }
   is_replaying_ = false;
   if (outcome == Outcome::Done || is_abandoned_ || session_.state() == ClientState::Closed) return;
@@ -251,6 +285,30 @@ void RoutedBatch::replay() {
            verdict_.organization.c_str());
   fail(plain_error("XX000", "the batch could not be sent to the database of the organization"));
   routing_.run_has_news();
+}
+
+void RoutedBatch::unnamed_was_sent() {
+  if (!forms_) return;
+  forms_->unnamed_sent();
+  session_.leg_.server->ask_for_form("", 0);
+}
+
+// A message of the batch has gone to the organization.
+void RoutedBatch::note_sent(char type, Bytes body) {
+  MessageReader reader(body);
+  if (type == 'P' && reader.cstring().empty()) return unnamed_was_sent();
+  if (type != 'B') return;
+  reader.cstring();  // the portal
+  note_used(reader.cstring());
+}
+
+void RoutedBatch::note_used(std::string_view name) {
+  const StatementPtr& statement = session_.statements().find(name);
+  forms_->statement_used(statement != nullptr ? statement->number() : 0);
+}
+
+void RoutedBatch::on_described(std::uint64_t statement, RowsMark form) {
+  if (forms_) forms_->described(statement, form);
 }
 
 // Whether the snapshot of the batch's last statement is taken when this message has come.
@@ -270,6 +328,8 @@ void RoutedBatch::on_answer(Bytes bytes, bool begins) {
   if (is_abandoned_ || must_start_over_ || phase_ != Phase::Running) return;
   BatchWatch* watch = routing_.watch();
   if (watch != nullptr && begins) watch->answered(bytes);
+  if (forms_ && begins)
+    forms_->answered(static_cast<char>(bytes[0]), bytes.subspan(std::min(bytes.size(), kHeaderSize)));
   std::vector<std::byte> translated;
   if (begins && static_cast<char>(bytes[0]) == 'T') {
     translated.assign(bytes.begin(), bytes.end());
@@ -288,6 +348,9 @@ void RoutedBatch::take_answer(Bytes bytes, bool begins) {
     return;
   }
   held_.insert(held_.end(), bytes.begin(), bytes.end());
+  if (forms_ && check_ == Check::None && begins && static_cast<char>(bytes[0]) == 'E')
+    refused_there_ = code_of_its_own(bytes);
+  if (!refused_there_.empty()) return;  // all is clear when the server is ready
   if (check_ == Check::None && begins && is_proof(static_cast<char>(bytes[0]))) begin_check();
   if (check_ == Check::Passed || held_.size() <= session_.pooler.options().hold_back_buffer) return;
   // No room, and nobody in the cloud to ask meanwhile.
@@ -308,6 +371,7 @@ void RoutedBatch::on_ready(ServerConnection& server, char status) {
   is_complete_ = true;
   if (status != 'I') log_line(LogLevel::Error, "%s direct batch left a transaction open", server.log_name().c_str());
   give_back_leg();
+  if (!refused_there_.empty()) return result_differs("a statement fails there with SQLSTATE " + refused_there_);
   if (check_ == Check::None) begin_check();
   if (check_ == Check::Passed) return finish();
   if (check_ == Check::Wanted) {
@@ -424,10 +488,19 @@ void RoutedBatch::gate_has_news(Gates::Place place) {
 
 // ------------------------------------------------------------------ the check in the cloud
 
+bool RoutedBatch::has_checks() const {
+  const auto& steps = batch_->steps();
+  return std::any_of(steps.begin(), steps.end(), [](const BatchStep& s) { return s.moment == LOKADB_CHECK; });
+}
+
+bool RoutedBatch::checks_are_done() const {
+  const auto& steps = batch_->steps();
+  return std::all_of(steps.begin(), steps.end(),
+                     [](const BatchStep& s) { return s.moment != LOKADB_CHECK || s.is_done; });
+}
+
 void RoutedBatch::begin_check() {
-  bool has_checks = false;
-  for (const BatchStep& step : batch_->steps()) has_checks = has_checks || step.moment == LOKADB_CHECK;
-  if (!has_checks) {
+  if (!has_checks()) {
     check_ = Check::Passed;
     return deliver();
   }
@@ -455,7 +528,9 @@ void RoutedBatch::run_checks(ServerConnection& server) {
   std::vector<BatchStep*> steps;
   for (BatchStep& step : batch_->steps())
     if (step.moment == LOKADB_CHECK) steps.push_back(&step);
-  query_ = std::make_unique<LegQuery>(server, std::move(steps), [this](const LegQuery::Result& r) { checks_done(r); });
+  auto to_describe = forms_ ? forms_->to_ask() : std::vector<std::string>();
+  query_ = std::make_unique<LegQuery>(server, std::move(steps), std::move(to_describe),
+                                      [this](const LegQuery::Result& r) { checks_done(r); });
   query_->start();
 }
 
@@ -477,6 +552,12 @@ void RoutedBatch::checks_done(const LegQuery::Result& result) {
     release_cloud_leg();
   leave_gate(result.error_code == kPaused);
   if (result.error_code == kStaleRouting) return decide_anew();
+  // With an error of the statement's own text, too: the organization had none.
+  if (forms_ && (result.error_code.empty() || checks_are_done()) && !forms_->settle(result.forms)) {
+    log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
+             kOtherForm);
+    return result_differs(kOtherForm);
+  }
   if (!result.error_code.empty()) {
     drop_legs();
     fail_with(result.error);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "net/loop.h"
@@ -19,6 +20,7 @@
 #include "pool/client_session.h"
 #include "pool/gates.h"
 #include "pool/leg_query.h"
+#include "pool/result_forms.h"
 
 namespace lokadb {
 
@@ -72,6 +74,8 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void on_ready(ServerConnection& server, char status) override;
   void on_server_lost(ServerConnection& server, const Error& error) override;
   bool is_blocked() const override;
+  bool wants_forms() const override { return forms_.has_value(); }
+  void on_described(std::uint64_t statement, RowsMark form) override;
 
  private:
   enum class Phase : std::uint8_t {
@@ -95,17 +99,24 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void asked_steps_done(const LegQuery::Result& result);
   void run_direct();
   void replay();
+  void unnamed_was_sent();
+  void note_sent(char type, Bytes body);
+  void note_used(std::string_view name);
   bool is_proof(char type);
   void take_answer(Bytes bytes, bool begins);
   bool enter_gate(bool waits);
   void count_message(int change);
   void leave_gate(bool is_paused = false);
+  bool has_checks() const;
+  bool checks_are_done() const;
   void begin_check();
   void run_checks(ServerConnection& server);
   void checks_done(const LegQuery::Result& result);
   void deliver();
   void start_over();
   void decide_anew();
+  void decide_without_target(const std::string& fault, const Error& if_there_is_none);
+  void result_differs(const std::string& how);
   void give_back_leg();
   void drop_legs();
   void fail(const Error& error);
@@ -139,11 +150,13 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool is_replaying_ = false;
   bool is_complete_ = false;  // all of the answer has come
   bool must_start_over_ = false;
+  std::string refused_there_;  // SQLSTATE of an error that the cloud may not have
   bool cloud_first_ = false;
   bool is_abandoned_ = false;
   std::uint32_t binds_seen_ = 0;
   std::uint32_t ended_ = 0;  // statements of a simple Query
   int stale_gates_ = 0;
+  std::optional<ResultForms> forms_;  // of a direct batch with checks
   std::vector<std::byte> held_;
   std::vector<std::pair<std::string, StatementPtr>> names_before_;
 };

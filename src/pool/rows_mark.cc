@@ -26,6 +26,12 @@ RowsMark mark_of_rows(Bytes description) {
   return mark > kNoRows ? mark : kNoRows + 1;
 }
 
+RowsMark form_of_statement(Bytes parameters, RowsMark rows) {
+  if (rows == kUnknownRows || parameters.empty()) return kUnknownRows;
+  RowsMark mark = std::hash<std::string>()(std::string(as_text(parameters)) + std::to_string(rows));
+  return mark > kNoRows ? mark : kNoRows + 1;
+}
+
 bool has_settled_rows(std::string_view sql) {
   SqlLexer lexer(sql);
   Token first = lexer.next();

@@ -17,6 +17,10 @@ inline constexpr RowsMark kNoRows = 1;  // the statement has none
 // tables they are of, nor the formats, which are each Bind's own. kUnknownRows if it is broken.
 RowsMark mark_of_rows(Bytes description);
 
+// Of a ParameterDescription without its header and what mark_of_rows() says, or kNoRows. kUnknownRows if
+// either is not known.
+RowsMark form_of_statement(Bytes parameters, RowsMark rows);
+
 // A statement whose rows are settled when it is prepared, as a query's are. Those of FETCH, EXECUTE or SHOW are not.
 bool has_settled_rows(std::string_view sql);
 

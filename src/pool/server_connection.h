@@ -130,6 +130,8 @@ class ServerConnection final : public StreamOwner,
   // has it, and that its rows are still those.
   enum class Fitness { Fit, Asked, Unfit };  // Asked: to be called again when the server has answered
   Fitness prepare_for(const ClientStatements::Known& known);
+  // Our own Describe of a statement just sent (number 0: the unnamed one), whose answer the sink is told.
+  void ask_for_form(std::string_view name, std::uint64_t number);
   // A request whose failure tells the client that the rows have changed; to be sent with a name that no statement has.
   void expect_changed_rows(Request request, const PreparedStatement& statement);
   // Makes sure the server has the statement (sends our own Parse if not) and marks it used.
@@ -313,7 +315,9 @@ class ServerConnection final : public StreamOwner,
   void log_statement_fault(const char* fault, std::string_view error);
   const char* statement_fault(std::string_view error);
   std::string with_own_name(std::string_view error);
+  Fitness tell_form_of(const StatementPtr& statement);
   void ask_for_rows(const PreparedStatement& statement);
+  void note_description(const Expected& answered, char type, Bytes body);
   void note_rows(const Expected& answered, RowsMark rows);
   bool is_about_changed_rows(std::string_view error);
   void forget_changed_statement(std::uint64_t number);
@@ -361,6 +365,7 @@ class ServerConnection final : public StreamOwner,
   std::uint64_t unnamed_owner_ = 0;   // if all that was sent succeeds
   bool unnamed_is_of_batch_ = false;  // the batch being sent makes or closes it
   std::size_t changes_ = 0;           // entries of replies_ that change statements
+  std::string described_parameters_;  // of the Describe that is answered now, for its form
   int rows_asked_ = 0;                // entries of replies_ that ask for rows
   std::size_t earlier_changes_ = 0;   // those of them in batches that have been sent to their end
   bool step_failed_ = false;

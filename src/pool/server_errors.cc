@@ -82,6 +82,19 @@ void ServerConnection::tell_error(Bytes message) {
   worker_->loop.arena().adopt(std::move(own));  // until it has been sent
 }
 
+// `body` is empty if the message is too large to be looked at.
+void ServerConnection::note_description(const Expected& answered, char type, Bytes body) {
+  if (type == 't') {
+    described_parameters_ = as_text(body);
+    return;
+  }
+  RowsMark rows = type == 'n' ? kNoRows : body.empty() ? kUnknownRows : mark_of_rows(body);
+  if (!answered.tells_form) return note_rows(answered, rows);
+  RowsMark form = form_of_statement(as_bytes(described_parameters_), rows);
+  if (answered.statement != 0) statements_.set_rows(answered.statement, form);
+  if (sink_ != nullptr) sink_->on_described(answered.statement, form);
+}
+
 // A description of a statement's rows has come, for the client or for us.
 void ServerConnection::note_rows(const Expected& answered, RowsMark rows) {
   if (sink_ != nullptr) return;  // of a database whose types may have other numbers

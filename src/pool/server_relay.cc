@@ -138,13 +138,9 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   }
   if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
     return handle_settings_answer(in, total, used);
-  if (owed.request == Request::Describe && owed.statement != 0 && type != 't') {
+  if (owed.tells_form || (owed.request == Request::Describe && owed.statement != 0 && type != 't')) {
     if (in.size() < total && total <= kMaxDescription) return false;
-    bool is_whole = in.size() >= total;
-    RowsMark rows = type == 'n' ? kNoRows
-                    : is_whole  ? mark_of_rows(in.subspan(kHeaderSize, total - kHeaderSize))
-                                : kUnknownRows;
-    note_rows(owed, rows);
+    note_description(owed, type, in.size() >= total ? in.subspan(kHeaderSize, total - kHeaderSize) : Bytes());
   }
   if (rule.needs_care) {
     if (type == 'C') return handle_command_complete(in, total, used);

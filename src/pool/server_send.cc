@@ -25,6 +25,12 @@ void append_close(ByteBuffer& out, char kind, std::string_view name) {
   m->cstring(name);
 }
 
+void append_describe(ByteBuffer& out, std::string_view statement) {
+  MessageWriter m(out, 'D');
+  m->u8('S');
+  m->cstring(statement);
+}
+
 // SQL PREPARE by messages, so that it has its place among those of a batch.
 void append_sql_prepare(ByteBuffer& out, const PreparedStatement& statement, const char* by) {
   append_close(out, 'S', by);
@@ -107,6 +113,7 @@ void ServerConnection::pop_reply() {
 // they were when it prepared the statement: because it prepares it now, or did so for somebody else.
 ServerConnection::Fitness ServerConnection::prepare_for(const ClientStatements::Known& known) {
   if (skips_until_sync_) return Fitness::Fit;
+  if (sink_ != nullptr && sink_->wants_forms()) return tell_form_of(known.statement);
   const auto* there = statements_.use(*known.statement);
   bool is_told = known.rows != kUnknownRows && status_ != 'E' && sink_ == nullptr;
   if (there != nullptr && (!is_told || there->rows == known.rows)) return Fitness::Fit;
@@ -119,15 +126,32 @@ ServerConnection::Fitness ServerConnection::prepare_for(const ClientStatements::
   return Fitness::Asked;
 }
 
+ServerConnection::Fitness ServerConnection::tell_form_of(const StatementPtr& statement) {
+  ensure_prepared(statement);
+  const auto* there = statements_.use(*statement);
+  if (there == nullptr) return Fitness::Fit;
+  if (there->rows != kUnknownRows)
+    sink_->on_described(statement->number(), there->rows);
+  else
+    ask_for_form(statement->server_name(), statement->number());
+  return Fitness::Fit;
+}
+
+void ServerConnection::ask_for_form(std::string_view name, std::uint64_t number) {
+  Expected* asked = expect(Request::Describe, false);
+  if (asked == nullptr) return;
+  asked->statement = number;
+  asked->tells_form = true;
+  ByteBuffer out;
+  append_describe(out, name);
+  stream_.send_copy(out.bytes());
+}
+
 // Flush, not Sync, which would end the transaction of a batch that is under way.
 void ServerConnection::ask_for_rows(const PreparedStatement& statement) {
   static constexpr char kFlush[] = {'H', 0, 0, 0, 4};
   ByteBuffer out;
-  {
-    MessageWriter m(out, 'D');
-    m->u8('S');
-    m->cstring(statement.server_name());
-  }
+  append_describe(out, statement.server_name());
   Expected* asked = expect(Request::Describe, false);
   asked->statement = statement.number();
   asked->asks_for_rows = true;

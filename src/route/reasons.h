@@ -132,6 +132,8 @@ namespace lokadb::route {
     "org-credentials -kind direct and section [control_plane], or section [customers_app]")                           \
   X(DatabaseNotUsable, "database-not-usable", "the organization's database has another label or too many rights",     \
     "lokadb doctor")                                                                                                  \
+  X(StatementFailed, "statement-failed",                                                                              \
+    "the organization's database did not take the statement; the cloud was asked", "")                                \
   X(ConnectionFailed, "connection-failed", "the organization's database does not answer", "")                         \
   X(EndsInFlush, "ends-in-flush", "the batch ends in Flush, so that its transaction stays open", "end it in Sync")    \
   X(SessionPooling, "session-pooling", "in session pooling it is not known what the server was set to",               \

@@ -1,0 +1,110 @@
+"""An organization's tables changed behind the proxy's back: clients get what the cloud tells them, or nothing."""
+
+import pytest
+
+import routed_world
+from routed_world import counts
+from wire import bind, describe, execute, extended, parse, query, sync
+
+ALL = "select * from documents where organization_id = %s order by id"
+
+
+@pytest.fixture(scope="module")
+def world(cluster_of_session):
+    made = routed_world.make(cluster_of_session)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def proxy(start, world):
+    return lambda **options: routed_world.is_ready(start(**{**routed_world.settings(world), **options}))
+
+
+def unnamed(client, org):
+    return client.ask(extended(ALL % "$1", [org]))
+
+
+def unnamed_described_first(client, org):
+    return client.ask(parse("", ALL % "$1") + describe("S") + bind("", "", [org]) + execute() + sync())
+
+
+def unnamed_not_described(client, org):
+    return client.ask(parse("", ALL % "$1") + bind("", "", [org]) + execute() + sync())
+
+
+def named(client, org):
+    name = "n%d" % next(named.numbers)
+    return client.ask(parse(name, ALL % "$1") + bind("", name, [org]) + describe("P") + execute() + sync())
+
+
+named.numbers = iter(range(10**6))
+
+
+def prepared_before(client, org):
+    return client.ask(bind("", "before", [org]) + execute() + sync())
+
+
+def simple(client, org):
+    return client.ask(query(ALL % org))
+
+
+def last_of_several(client, org):
+    return client.ask(query("select count(*) from documents where organization_id = %s;" % org + ALL % org))
+
+
+def last_of_a_pipeline(client, org):
+    first = parse("", "select count(*) from documents where organization_id = $1") + bind("", "", [org]) + execute()
+    return client.ask(first + extended(ALL % "$1", [org]))
+
+
+FORMS = [
+    unnamed,
+    unnamed_described_first,
+    unnamed_not_described,
+    named,
+    prepared_before,
+    simple,
+    last_of_several,
+    last_of_a_pipeline,
+]
+CHANGES = {
+    "added": ("alter table documents add extra int", "alter table documents drop extra"),
+    "retyped": (
+        "alter table documents alter title type varchar(50)",
+        "alter table documents alter title type text",
+    ),
+}
+
+
+@pytest.fixture(params=CHANGES)
+def change(world, request):
+    there, back = CHANGES[request.param]
+    yield lambda: world.cluster.sql(there, world.org_database["2"])
+    world.cluster.sql(back, world.org_database["2"])
+
+
+@pytest.mark.parametrize("ask", FORMS)
+def test_columns_are_those_of_the_cloud(proxy, world, change, ask):
+    p = proxy()
+    client = p.connect()
+    client.ask(parse("before", ALL % "$1") + describe("S", "before") + sync())
+    expected = ask(client, "2")
+    assert not expected.errors and expected.rows
+    change()
+    for _ in range(2):
+        answer = ask(client, "2")
+        assert [(m.kind, m.body) for m in answer] == [(m.kind, m.body) for m in expected], answer.errors
+    found = counts(p)
+    assert found.get("catalog-drift", 0) + found.get("statement-failed", 0) == 2, found
+    # The connection is as good as ever for what has not changed.
+    unchanged = "select count(*) from documents where organization_id = 2"
+    assert client.value(unchanged) == world.cluster.sql(unchanged, world.org_database["2"]).value
+
+
+def test_an_error_about_names_is_the_clouds(proxy, world):
+    client = proxy().connect()
+    for sql in "select no_such_column from documents where organization_id = 2", ALL % 2 + ", no_such_column":
+        told = client.fails(sql)
+        plain = world.cluster.connect(database=world.cloud).fails(sql)
+        assert (told["C"], told["M"], told.get("P")) == (plain["C"], plain["M"], plain.get("P")) and told["C"] == "42703"
