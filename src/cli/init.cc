@@ -96,9 +96,24 @@ constexpr FlagSpec kFlags[] = {
     {"tenant-type", "TYPE",
      "type of tenant columns: bigint (int, too), uuid or text; else that of the first table added"},
     {"setting", "NAME", "setting that names the organization (lokadb.tenant)"},
-    {"control-user", "ROLE", "role of the proxy's own connection, which may read the routing catalog; '': none"},
+    {"control-user", "ROLE",
+     "role of the proxy's own connections, which may read the routing catalog and the direct logins; '': none"},
     kJsonFlag,
 };
+
+// Who may read the logins for organizations' databases (sealed with the key): this role and no other. Empty: none.
+void set_reader(Connection& db, const std::string& role) {
+  if (!role.empty() && db.value("SELECT 1 FROM pg_roles WHERE rolname = $1", {role}).empty())
+    throw Failure{"there is no role " + role + " in the control plane's server: create it first"};
+  Rows commands = db.query(
+      "SELECT format('REVOKE ALL ON lokadb.direct_credentials FROM %s', CASE x.grantee WHEN 0 THEN 'PUBLIC'"
+      " ELSE x.grantee::regrole::text END) FROM pg_class c, aclexplode(c.relacl) x"
+      " WHERE c.oid = 'lokadb.direct_credentials'::regclass AND x.grantee <> c.relowner"
+      " UNION ALL SELECT format('GRANT USAGE ON SCHEMA lokadb TO %1$I; GRANT SELECT ON lokadb.direct_credentials TO"
+      " %1$I', $1::text) WHERE $1 <> ''",
+      {role});
+  for (int i = 0; i < commands.size(); ++i) db.run(commands.get(i, 0));
+}
 
 void install_control_plane(const Flags& flags) {
   Connection db(flags.get("control-plane"), "lokadb init");
@@ -108,6 +123,7 @@ void install_control_plane(const Flags& flags) {
       throw Failure{"database " + db.database() + " is a cloud database: the control plane needs one of its own"};
     refuse_newer(db, "control/");
     install(db, "control/");
+    if (flags.has("control-user")) set_reader(db, flags.get("control-user"));
   });
   say(flags, "the control plane is up to date in database " + db.database(),
       JsonObject().text("database", db.database()).text("schema", "control plane"));

@@ -26,8 +26,7 @@ NOT_DIRECT = ("connection-failed", "database-not-usable")  # decided again, havi
 def world(cluster_of_session):
     made = routed_world.make(cluster_of_session)
     made.cluster.sql("create role cp_reader login password '%s'" % READER_PASSWORD, "postgres")
-    rights = "grant usage on schema lokadb to cp_reader; grant select on lokadb.direct_credentials to cp_reader"
-    made.cluster.sql(rights, made.control)
+    made.run("init", "-control-plane", made.dsn(made.control), "-control-user", "cp_reader")
     yield made
     made.drop()
     made.cluster.sql("drop role cp_reader", "postgres")
@@ -399,3 +398,26 @@ def test_a_thread_that_hangs_in_the_library_holds_neither_a_reload_nor_the_end(p
     assert not goes_direct(proxy, world, "2")
     with harness.takes(0, 5):
         proxy.stop()
+
+
+def test_init_says_who_may_read_the_logins(world):
+    def init(role, status=0):
+        return world.run("init", "-control-plane", world.dsn(world.control), "-control-user", role, status=status)
+
+    def readers():
+        sql = (
+            "select rolname from pg_roles r where rolname in ('cp_reader', 'router')"
+            " and has_table_privilege(r.oid, 'lokadb.direct_credentials', 'select')"
+            " and has_schema_privilege(r.oid, 'lokadb', 'usage')"
+        )
+        return [row[0] for row in world.cluster.sql(sql, world.control).rows]
+
+    assert "there is no role nobody_here" in init("nobody_here", status=1)
+    try:
+        for role, then in ("cp_reader", ["cp_reader"]), ("router", ["router"]), ("", []):
+            init(role)
+            assert readers() == then
+    finally:
+        init("cp_reader")
+    seen = "select has_table_privilege('cp_reader', 'lokadb.credentials', 'select')"
+    assert world.cluster.sql(seen, world.control).value == "f"
