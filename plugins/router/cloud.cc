@@ -4,6 +4,7 @@
 #include <set>
 
 #include "copy_from.h"
+#include "named.h"
 #include "rewriting.h"
 #include "router.h"
 #include "sql/parse.h"
@@ -77,6 +78,10 @@ class CloudWork {
       session_.keeps_portal = false;
       session_.copies = 0;
     }
+    if (session_.batch.is_unread) {
+      writes_to_any_ = true;
+      return set_tenant(tenant_for_unread(), 0);
+    }
     if (pieces_.empty()) return LOKADB_OK;
     // A Query is a batch of its own, and has everything in front.
     if (statement(0).form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
@@ -131,6 +136,13 @@ class CloudWork {
     if (v.whose == Whose::One) return v.organization;
     if (v.whose == Whose::Nobody) return catalog_.nobody();
     return "";
+  }
+
+  // What it reads and writes is not known, but not under what somebody else has left there.
+  std::string tenant_for_unread() {
+    NamedFacts facts(batch_);
+    const std::string* named = facts.value_for(0);
+    return named != nullptr ? *named : "";
   }
 
   bool is_write_to_any(std::size_t index) const {

@@ -68,6 +68,22 @@ class FoundKeys final : public route::KeySource {
   std::vector<Found> answers_;
 };
 
+// All that is known of a text that is not read, by its first word; a command that sets the modes of its transaction
+// must be the first in it.
+bool may_read_tables(std::string_view text) {
+  sql::Lexer lexer(text);
+  constexpr std::string_view kWords[] = {"select", "insert",  "update",  "delete", "merge", "with", "values", "table",
+                                         "copy",   "explain", "execute", "call",   "do",    "(",    "begin",  "start"};
+  sql::Token token = lexer.next();
+  while (token.kind == sql::TokenKind::Comment) token = lexer.next();
+  std::string first = lower(text.substr(token.start, token.end - token.start));
+  if (std::find(std::begin(kWords), std::end(kWords), first) == std::end(kWords)) return false;
+  if (first != "begin" && first != "start") return true;
+  std::string low = lower(text);
+  auto has = [&](std::string_view word) { return low.find(word) != low.npos; };
+  return !has("isolation") && !has("read") && !has("deferrable");
+}
+
 class Decision {
  public:
   Decision(Router& router, lokadb_batch* batch, lokadb_verdict* out)
@@ -203,12 +219,17 @@ class Decision {
     note_session();
     // The server says so itself.
     if (info_.transaction_status == 'E') return LOKADB_OK;
-    if (info_.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info_.client_encoding))) return LOKADB_OK;
+    state_.is_unread = info_.is_whole == 0;
+    if (info_.is_whole == 0) return LOKADB_OK;
     know_surroundings();
     for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
       lokadb_statement s{};
       s.struct_size = sizeof s;
       if (host->statement(batch_, i, &s) != LOKADB_OK) return LOKADB_FAILED;
+      if (!is_readable(view(s.text), view(info_.client_encoding))) {
+        state_.is_unread = state_.is_unread || may_read_tables(view(s.text));
+        continue;
+      }
       // A Parse or Describe alone is the cloud's to answer, and what is not known is not looked into.
       if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
         state_.not_direct = Reason::SessionCommand;
@@ -337,6 +358,7 @@ class Decision {
     if (reason == Reason::None) reason = go_direct(verdicts);
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
+    if (state_.is_unread && is_rejected_unread()) return refuse_unread();
     out_->kind = LOKADB_CLOUD;
     for (const Piece& piece : state_.pieces)
       if (info_.transaction_status == 'I' && piece.named && runs_unseen_query(piece)) return refuse_unseen_query();
@@ -344,6 +366,28 @@ class Decision {
     state_.organization = only_organization(verdicts);
     out_->organization = lent(state_.organization);
     if (add_cloud_work(router_, batch_, session_, verdicts) != LOKADB_OK) return LOKADB_FAILED;
+    return because(reason);
+  }
+
+  bool is_rejected_unread() const {
+    if (!router_.options.rejects) return false;
+    route::Session s;
+    named_.tell(0, *state_.known.catalog, s);
+    return s.naming != route::Session::Naming::One && !(s.naming == route::Session::Naming::All && s.is_allowed);
+  }
+
+  int refuse_unread() {
+    state_.message = "lokadb: the statement cannot be read, so that it is not known which organization it is about";
+    state_.hint =
+        info_.is_whole != 0 ? "Use client_encoding UTF8." : "Name the organization, or raise max_routed_message.";
+    return refuse_with("0A000", Reason::Rejected);
+  }
+
+  int refuse_with(std::string_view sqlstate, Reason reason) {
+    out_->kind = LOKADB_REFUSE;
+    std::copy_n(sqlstate.data(), 5, out_->sqlstate);
+    out_->message = lent(state_.message);
+    out_->hint = lent(state_.hint);
     return because(reason);
   }
 
@@ -359,11 +403,7 @@ class Decision {
   int refuse_unseen_query() {
     state_.message = "lokadb: this command cannot run under an organization that is named for the session";
     state_.hint = "BEGIN, SET LOCAL " + state_.known.catalog->setting() + " = ..., and then the command.";
-    out_->kind = LOKADB_REFUSE;
-    std::copy_n("0A000", 5, out_->sqlstate);
-    out_->message = lent(state_.message);
-    out_->hint = lent(state_.hint);
-    return because(Reason::SessionCommand);
+    return refuse_with("0A000", Reason::SessionCommand);
   }
 
   // Whom all of them are about, as far as that is known; else nobody.

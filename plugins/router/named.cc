@@ -72,6 +72,11 @@ void NamedFacts::tell(std::uint32_t statement, const catalog::Catalog& catalog, 
   if (is_usable) session.named = *named;
 }
 
+bool is_readable(std::string_view text, std::string_view client_encoding) {
+  auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  return sql::is_ascii_safe_encoding(client_encoding) || std::all_of(text.begin(), text.end(), is_ascii);
+}
+
 int publish_about(lokadb_batch* batch, std::uint32_t statement, const route::Verdict& verdict) {
   lokadb_fact fact{};
   fact.struct_size = sizeof fact;
@@ -86,12 +91,13 @@ int split_queries(lokadb_batch* batch) {
   lokadb_batch_info info{};
   info.struct_size = sizeof info;
   host->batch_info(batch, &info);
-  if (info.is_whole == 0 || !sql::is_ascii_safe_encoding(view(info.client_encoding))) return LOKADB_OK;
+  if (info.is_whole == 0) return LOKADB_OK;
   for (std::uint32_t i = 0; i < info.statement_count; ++i) {
     lokadb_statement s{};
     s.struct_size = sizeof s;
     if (host->statement(batch, i, &s) != LOKADB_OK) return LOKADB_FAILED;
     if (s.form != LOKADB_SIMPLE || !sql::may_be_several(view(s.text))) continue;
+    if (!is_readable(view(s.text), view(info.client_encoding))) continue;
     std::vector<std::size_t> begins = sql::begins_of(sql::parse_sql(view(s.text), s.is_standard_strings != 0));
     // A Query is the last of its batch.
     if (begins.size() > 1) return host->split(batch, i, begins.data(), static_cast<std::uint32_t>(begins.size()));

@@ -28,7 +28,7 @@ void BatchState::start_anew() {
   known = {};
   settings = nullptr;
   settings_step = UINT32_MAX;
-  is_read = false;
+  is_read = is_unread = false;
   not_direct = route::Reason::None;
   pieces.clear();
   verdicts.clear();

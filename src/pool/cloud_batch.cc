@@ -99,6 +99,13 @@ CloudBatch::Sent CloudBatch::send() {
   return Sent::All;
 }
 
+void CloudBatch::send_steps_alone() {
+  static constexpr char kFlush[] = {'H', 0, 0, 0, 4};
+  ServerConnection& server = *session_.leg().server;
+  send_steps(0, server);
+  server.stream().send(as_bytes({kFlush, sizeof kFlush}));
+}
+
 CloudBatch::Sent CloudBatch::as_it_came(MessageHead head, Bytes message) {
   std::size_t used = 0;
   switch (session_.handle_request(head, message, used)) {

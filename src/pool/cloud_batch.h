@@ -23,6 +23,9 @@ class CloudBatch {
   enum class Sent : std::uint8_t { All, Waits, Failed };
   // On the session's server. Waits: to be called again when its statements are settled. Failed: not all of it can be.
   Sent send();
+  // Of a batch that is too large to be gathered: the steps alone, so that the server answers them at once. What they
+  // began goes on with the client's messages.
+  void send_steps_alone();
 
   // The Query that was sent instead of the client's, if it was: its bytes are needed until the turn of the loop ends,
   // the rest until it is answered.

@@ -382,9 +382,7 @@ void RoutedBatch::on_ready(ServerConnection& server, char status) {
 
 // ------------------------------------------------------------------ in the cloud
 
-bool RoutedBatch::has_cloud_work() const {
-  return verdict_.kind == LOKADB_CLOUD && is_whole() && CloudBatch::has_work(*batch_);
-}
+bool RoutedBatch::has_cloud_work() const { return verdict_.kind == LOKADB_CLOUD && CloudBatch::has_work(*batch_); }
 
 void RoutedBatch::start_in_cloud() {
   phase_ = Phase::InCloud;
@@ -398,6 +396,11 @@ void RoutedBatch::begin_in_cloud() {
   has_begun_ = true;
   ServerConnection& server = *session_.leg_.server;
   cloud_ = std::make_unique<CloudBatch>(session_, *batch_, messages_);
+  if (!is_whole()) {
+    cloud_->send_steps_alone();
+    cloud_ = nullptr;
+    return;
+  }
   if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !cloud_->replaces_unnamed()) routing_.send_unnamed(server);
   send_to_cloud();
 }
@@ -429,6 +432,7 @@ bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
   bool is_alone = batch_->context().transaction_status == 'I' && read_.last != 'H';
   bool is_stale = code == kStaleRouting && phase_ == Phase::InCloud && is_first && is_alone;
   leave_gate(code == kPaused);
+  has_failed_ = true;
   phase_ = is_stale ? Phase::Stale : Phase::Over;
   if (!is_stale) routing_.run_has_news();
   return is_stale;

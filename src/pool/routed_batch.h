@@ -42,6 +42,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void decide();
   bool can_be_acted_on() const { return phase_ == Phase::Decided || phase_ == Phase::Over; }
   bool is_over() const { return phase_ == Phase::Over; }
+  bool has_failed() const { return has_failed_; }  // a step has
   const BatchVerdict& verdict() const { return verdict_; }
   const std::vector<std::byte>& messages() const { return messages_; }
   const ReadBatch& read() const { return read_; }
@@ -143,6 +144,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   std::unique_ptr<CloudBatch> cloud_;  // until all of it has been sent there
   bool steps_are_answered_ = false;
   bool has_begun_ = false;
+  bool has_failed_ = false;
   Gates::Place gate_;  // while it has or wants a server of the cloud for its checks
   bool waits_for_gate_ = false;
   bool is_own_leg_ = false;  // it was the session's before, and becomes so again

@@ -29,7 +29,7 @@ Routing::~Routing() {
 bool Routing::is_busy() const { return run_ != nullptr && !run_->can_be_acted_on(); }
 
 std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t& used) {
-  if (run_ != nullptr) return run_->can_be_acted_on() ? act(used) : std::optional(Outcome::Wait);
+  if (run_ != nullptr) return run_->can_be_acted_on() ? act(head, in, used) : std::optional(Outcome::Wait);
   if (skips_to_sync_) return skip_to_sync(head, in, used);
   if (large_ != Large::None) return look_at_large(head, in, used);
   std::uint64_t position = session_.marks_.position;
@@ -50,7 +50,7 @@ std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t&
     is_open_ = end.last == 'H';
     return std::nullopt;
   }
-  if (run_->can_be_acted_on()) return act(used);
+  if (run_->can_be_acted_on()) return act(head, in, used);
   return session_.state() == ClientState::Closed ? Outcome::Closed : Outcome::Wait;
 }
 
@@ -138,9 +138,14 @@ BatchContext Routing::make_context(char last, bool is_whole) {
 }
 
 // The verdict is there, or all has been done.
-std::optional<Outcome> Routing::act(std::size_t& used) {
+std::optional<Outcome> Routing::act(MessageHead head, Bytes in, std::size_t& used) {
   std::size_t size = run_->messages().size();
   char last = run_->read().last;
+  if (run_->is_over() && !run_->is_whole()) {
+    large_ = run_->has_failed() ? Large::IsRefused : Large::Passes;
+    session_.worker.loop.bury(std::move(run_));
+    return look_at_large(head, in, used);
+  }
   if (run_->is_over()) {
     used = size;
     remember_unnamed(run_->read());
@@ -158,7 +163,7 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       session_.worker.loop.bury(std::move(run_));
       if (!is_whole) {
         large_ = Large::IsRefused;
-        return std::nullopt;
+        return look_at_large(head, in, used);
       }
       used = size;
       refuse_with_last(last);
@@ -174,18 +179,20 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       if (run_->has_cloud_work()) {
         run_->start_in_cloud();
         if (session_.state() == ClientState::Closed) return Outcome::Closed;
-        return run_->is_over() ? act(used) : std::optional(Outcome::Wait);
+        return run_->is_over() ? act(head, in, used) : std::optional(Outcome::Wait);
       }
       // It could not be decided again where what it begins with is forgotten.
       decided_from_ = run_->read().binds_earlier_unnamed && run_->read().unnamed_parse ? 0 : session_.marks_.position;
       remember_unnamed(run_->read());
       is_open_ = last == 'H';
-      if (run_->is_whole())
-        decided_until_ = session_.marks_.position + size;
-      else
-        large_ = Large::Passes;
+      bool is_whole = run_->is_whole();
       session_.worker.loop.bury(std::move(run_));
-      return std::nullopt;
+      if (is_whole) {
+        decided_until_ = session_.marks_.position + size;
+        return std::nullopt;
+      }
+      large_ = Large::Passes;
+      return look_at_large(head, in, used);
   }
 }
 

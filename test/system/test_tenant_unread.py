@@ -1,0 +1,125 @@
+"""Batches whose statements the plugins cannot read, because of their size or encoding: they run under the organization
+that is named all the same, and never under what somebody else has left behind."""
+
+import pytest
+
+import wire
+from test_tenant import ALL, ORGS, SETTING, prepared, proxy, rows_of, world  # noqa: F401 (fixtures)
+from wire import bind, describe, execute, extended, flush, parse, query, sync
+
+LARGE = ALL.replace("order by", "/*%s*/ order by" % ("x" * 200000))
+IN_SJIS = ALL.encode().replace(b"order by", b"/*\x83\x5c*/ order by")  # a character whose second byte is a backslash
+
+
+def in_a_query(client, sql):
+    return client.ask(query(sql))
+
+
+def unnamed(client, sql):
+    return client.ask(extended(sql))
+
+
+def named(client, sql):
+    return client.ask(parse("s", sql) + bind("", "s") + execute() + wire.close("S", "s") + sync())
+
+
+def with_flush(client, sql):
+    client.send(parse("", sql) + bind("", "") + describe("P") + execute() + flush())
+    client.send(sync())
+    return client.ready()
+
+
+def behind_a_small_one(client, sql):
+    small = parse("", "select count(*) from documents where false") + bind("", "") + execute()
+    answer = client.ask(small + parse("", sql) + bind("", "") + execute() + sync())
+    return wire.Answer(answer[4:])
+
+
+FORMS = [in_a_query, unnamed, named, with_flush, behind_a_small_one]
+
+
+@pytest.fixture(params=["transaction", "session"])
+def session_wide(proxy, request):  # noqa: F811
+    return proxy(
+        pool_mode=request.param, max_routed_message=4096, default_pool_size=2, tenant={"local_only": 0}, pkt_buf=4096
+    )
+
+
+@pytest.mark.parametrize("in_transaction", [False, True], ids=["alone", "transaction"])
+@pytest.mark.parametrize("ask", FORMS)
+def test_large_batches_are_about_whom_the_session_names(session_wide, world, ask, in_transaction):  # noqa: F811
+    client = session_wide.connect(timeout=30)
+    for org in ORGS * 2:
+        client.query("set %s = '%s'" % (SETTING, org))
+        if in_transaction:
+            client.query("begin")
+        assert ask(client, LARGE).rows == rows_of(world, org)
+        assert client.ask(query(ALL)).rows == rows_of(world, org)
+        if in_transaction:
+            client.query("commit")
+    client.query("reset %s" % SETTING)
+    assert len(ask(client, LARGE).rows) == 100
+
+
+def test_what_is_left_on_a_server_is_not_for_a_large_batch(proxy, world):  # noqa: F811
+    p = proxy(max_routed_message=4096, default_pool_size=1, pkt_buf=4096)
+    leaver, client = p.connect(), p.connect(timeout=30)
+    for _ in range(2):
+        leaver.query("do $$ begin perform set_config('%s', '2', false); end $$" % SETTING)
+        for ask in FORMS:
+            assert len(ask(client, LARGE).rows) == 100
+
+
+def test_errors_of_large_batches_are_the_servers(session_wide, world):  # noqa: F811
+    client = session_wide.connect(timeout=30)
+    client.query("set %s = '2'" % SETTING)
+    for ask in FORMS[:-1]:
+        for sql in LARGE.replace("title", "no_such"), LARGE.replace("id, title", "1/(id-id)"):
+            assert ask(client, sql).codes == ["42703" if "no_such" in sql else "22012"]
+            assert client.ask(query(ALL)).rows == rows_of(world, "2")
+
+
+def test_a_step_that_fails_refuses_all_of_a_large_batch(session_wide, world):  # noqa: F811
+    """Somebody who moves an organization holds all writes up."""
+    client = session_wide.connect(timeout=30)
+    client.query("set %s = '1'" % SETTING)
+    change = "update documents set title = title || '!' where organization_id = 1 /*%s*/" % ("x" * 200000)
+    before = rows_of(world, "1")
+    with world.cluster.connect(user="postgres", database=world.cloud) as mover:
+        mover.query("begin; select pg_advisory_xact_lock(lokadb.pause_key('*'))")
+        for ask in in_a_query, unnamed:
+            answer = ask(client, change)
+            assert answer.codes == ["55P03"] and answer.status == "I", answer
+        client.query("begin")
+        assert in_a_query(client, change).codes == ["55P03"]
+        assert client.ask(query("select 1")).codes == ["25P02"]
+        client.query("rollback")
+    assert rows_of(world, "1") == before
+    assert in_a_query(client, change).tags == ["UPDATE %d" % len(before)]
+    assert rows_of(world, "1") == [(key, title + "!") for key, title in before]
+
+
+@pytest.mark.parametrize("ask", [in_a_query, unnamed, named])
+def test_texts_in_an_encoding_that_is_not_read(session_wide, world, ask):  # noqa: F811
+    client = session_wide.connect(params={"client_encoding": "SJIS"}, timeout=30)
+    for org in ORGS:
+        client.query("set %s = '%s'" % (SETTING, org))
+        assert ask(client, IN_SJIS).rows == rows_of(world, org)
+        client.query("vacuum documents")
+        client.query("begin isolation level serializable")
+        assert client.value("show transaction_isolation") == "serializable"
+        client.query("commit")
+        assert ask(client, b"begin; %s; commit" % IN_SJIS).rows == rows_of(world, org) or ask is not in_a_query
+
+
+@pytest.mark.parametrize("sql", [LARGE, IN_SJIS], ids=["large", "sjis"])
+def test_policy_reject_counts_for_what_is_not_read(proxy, world, sql):  # noqa: F811
+    p = proxy(max_routed_message=4096, pkt_buf=4096, router={"policy": "reject"}, tenant={"local_only": 0})
+    client = p.connect(params={"client_encoding": "SJIS"} if sql is IN_SJIS else {}, timeout=30)
+    client.query("set %s = '2'" % SETTING)
+    assert in_a_query(client, sql).rows == rows_of(world, "2")
+    client.query("reset %s" % SETTING)
+    for ask in in_a_query, unnamed, named:
+        answer = ask(client, sql)
+        assert answer.codes == ["0A000"] and answer.status == "I", answer
+        assert client.value("select 1") == "1"
