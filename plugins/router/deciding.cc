@@ -68,22 +68,6 @@ class FoundKeys final : public route::KeySource {
   std::vector<Found> answers_;
 };
 
-// All that is known of a text that is not read, by its first word; a command that sets the modes of its transaction
-// must be the first in it.
-bool may_read_tables(std::string_view text) {
-  sql::Lexer lexer(text);
-  constexpr std::string_view kWords[] = {"select", "insert",  "update",  "delete", "merge", "with", "values", "table",
-                                         "copy",   "explain", "execute", "call",   "do",    "(",    "begin",  "start"};
-  sql::Token token = lexer.next();
-  while (token.kind == sql::TokenKind::Comment) token = lexer.next();
-  std::string first = lower(text.substr(token.start, token.end - token.start));
-  if (std::find(std::begin(kWords), std::end(kWords), first) == std::end(kWords)) return false;
-  if (first != "begin" && first != "start") return true;
-  std::string low = lower(text);
-  auto has = [&](std::string_view word) { return low.find(word) != low.npos; };
-  return !has("isolation") && !has("read") && !has("deferrable");
-}
-
 class Decision {
  public:
   Decision(Router& router, lokadb_batch* batch, lokadb_verdict* out)
@@ -99,7 +83,7 @@ class Decision {
 
   int run() {
     if (!state_.is_read) {
-      if (!has_work()) return LOKADB_OK;
+      if (!has_work()) return named_.set_in_front(batch_, info_, *out_);
       if (info_.target_fault.size != 0) note_fault();
       if (!know_settings()) return ask_settings();
       if (read() != LOKADB_OK) return LOKADB_FAILED;

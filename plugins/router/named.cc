@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "router.h"
 #include "sql/lexer.h"
 #include "sql/parse.h"
@@ -20,7 +21,7 @@ NamedFacts::NamedFacts(const lokadb_batch* batch) {
       case LOKADB_FACT_NAMING:
       case LOKADB_FACT_MISMATCH_LOGGED:
       case LOKADB_FACT_ALL_ALLOWED:
-        facts_.push_back({fact.kind, fact.statement, std::string(view(fact.value))});
+        facts_.push_back({fact.kind, fact.statement, std::string(view(fact.value)), std::string(view(fact.name))});
         break;
       default:
         break;
@@ -33,13 +34,49 @@ bool NamedFacts::is_naming(std::uint32_t statement) const {
                      [statement](const Fact& f) { return f.kind == LOKADB_FACT_NAMING && f.statement == statement; });
 }
 
-const std::string* NamedFacts::value_for(std::uint32_t statement) const {
-  const std::string* named = nullptr;
+const NamedFacts::Fact* NamedFacts::named_for(std::uint32_t statement) const {
+  const Fact* named = nullptr;
   for (const Fact& f : facts_) {
     if (f.kind != LOKADB_FACT_NAMED) continue;
-    if (f.statement == statement || (f.statement == LOKADB_WHOLE_BATCH && named == nullptr)) named = &f.value;
+    if (f.statement == statement || (f.statement == LOKADB_WHOLE_BATCH && named == nullptr)) named = &f;
   }
   return named;
+}
+
+const std::string* NamedFacts::value_for(std::uint32_t statement) const {
+  const Fact* named = named_for(statement);
+  return named != nullptr ? &named->value : nullptr;
+}
+
+int NamedFacts::set_in_front(lokadb_batch* batch, const lokadb_batch_info& info, lokadb_verdict& out) const {
+  constexpr std::string_view kSet = "SELECT pg_catalog.set_config($1, $2, true)";
+  if (info.transaction_status == 'E') return LOKADB_OK;
+  for (std::uint32_t i = 0; i < info.statement_count; ++i) {
+    const Fact* named = named_for(i);
+    if (named == nullptr || named->setting.empty()) continue;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (host->statement(batch, i, &s) != LOKADB_OK) return LOKADB_FAILED;
+    bool is_run = s.form == LOKADB_SIMPLE || s.form == LOKADB_BIND;
+    if (info.is_whole != 0 && !(is_run && may_read_tables(view(s.text)))) continue;
+    lokadb_step_value values[2] = {};
+    values[0].type = values[1].type = catalog::kTextOid;
+    values[0].value = lent(named->setting);
+    values[1].value = lent(named->value);
+    lokadb_step step{};
+    step.struct_size = sizeof step;
+    step.moment = LOKADB_BEFORE;
+    step.sql = lent(kSet);
+    step.value_count = 2;
+    step.values = values;
+    step.statement = i;
+    if (host->add_step(batch, &step) == UINT32_MAX) return LOKADB_FAILED;
+    out.kind = LOKADB_CLOUD;
+    out.reason = static_cast<std::uint32_t>(route::Reason::CatalogStale);
+    if (s.form == LOKADB_SIMPLE)
+      return LOKADB_OK;  // those behind it in the same Query are behind it on the server, too
+  }
+  return LOKADB_OK;
 }
 
 void NamedFacts::tell(std::uint32_t statement, const catalog::Catalog& catalog, route::Session& session) const {
@@ -70,6 +107,20 @@ void NamedFacts::tell(std::uint32_t statement, const catalog::Catalog& catalog, 
   bool is_usable = canonical && *canonical == *named && !catalog.is_reserved(*canonical);
   session.naming = is_usable ? route::Session::Naming::One : route::Session::Naming::Unusable;
   if (is_usable) session.named = *named;
+}
+
+bool may_read_tables(std::string_view text) {
+  sql::Lexer lexer(text);
+  constexpr std::string_view kWords[] = {"select", "insert",  "update",  "delete", "merge", "with", "values", "table",
+                                         "copy",   "explain", "execute", "call",   "do",    "(",    "begin",  "start"};
+  sql::Token token = lexer.next();
+  while (token.kind == sql::TokenKind::Comment) token = lexer.next();
+  std::string first = lower(text.substr(token.start, token.end - token.start));
+  if (std::find(std::begin(kWords), std::end(kWords), first) == std::end(kWords)) return false;
+  if (first != "begin" && first != "start") return true;
+  std::string low = lower(text);
+  auto has = [&](std::string_view word) { return low.find(word) != low.npos; };
+  return !has("isolation") && !has("read") && !has("deferrable");
 }
 
 bool is_readable(std::string_view text, std::string_view client_encoding) {

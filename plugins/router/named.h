@@ -22,14 +22,23 @@ class NamedFacts {
   const std::string* value_for(std::uint32_t statement) const;
   // Fills in what is known of the statement. The object must outlive `session`.
   void tell(std::uint32_t statement, const catalog::Catalog& catalog, route::Session& session) const;
+  // Of a database whose catalog is not known, or that has no LokaDB tables: what servers do not have of it is set in
+  // front of what may read tables.
+  int set_in_front(lokadb_batch* batch, const lokadb_batch_info& info, lokadb_verdict& out) const;
 
  private:
   struct Fact {
     std::uint32_t kind, statement;
     std::string value;
+    std::string setting;  // LOKADB_FACT_NAMED: servers do not have its value
   };
+  const Fact* named_for(std::uint32_t statement) const;
   std::vector<Fact> facts_;  // of the plugin tenant alone
 };
+
+// All that is known of a text that is not read, by its first word; a command that sets the modes of its transaction
+// must be the first in it.
+bool may_read_tables(std::string_view text);
 
 // In other encodings a byte of a character may look like a letter or quote.
 bool is_readable(std::string_view text, std::string_view client_encoding);

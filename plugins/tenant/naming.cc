@@ -183,11 +183,12 @@ class Inspection {
 
   // --- telling
 
-  bool publish(std::uint32_t kind, std::uint32_t statement, std::string_view value) {
+  bool publish(std::uint32_t kind, std::uint32_t statement, std::string_view value, std::string_view name = {}) {
     lokadb_fact fact{};
     fact.struct_size = sizeof fact;
     fact.kind = kind;
     fact.statement = statement;
+    fact.name = lent(name);
     fact.value = lent(value);
     fact.reason = static_cast<std::uint32_t>(Reason::Unseen);
     return host->publish(batch_, &fact) == LOKADB_OK;
@@ -201,7 +202,8 @@ class Inspection {
     if (value.empty()) return true;
     has_named_ = true;
     has_all_ = has_all_ || value == "*";
-    return publish(LOKADB_FACT_NAMED, statement, value);
+    bool is_there = scope.is_local() || info_.is_session_pooled != 0;
+    return publish(LOKADB_FACT_NAMED, statement, value, is_there ? std::string_view() : options_.setting);
   }
 
   int finish() {

@@ -16,6 +16,7 @@ class TenantScope {
   // Empty: none is named. Only if is_known().
   std::string_view value() const;
   bool is_known() const { return now_.is_known; }
+  bool is_local() const { return now_.local.has_value(); }  // it ends with the transaction
   // A function, DO or the like has run that may have changed settings. What it may have named does not matter.
   bool is_unseen() const { return now_.is_unseen; }
 

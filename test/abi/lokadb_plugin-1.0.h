@@ -106,7 +106,8 @@ typedef struct lokadb_batch_info {
 /* What one plugin tells the others, and the host, about a statement of the batch. */
 enum lokadb_fact_kind {
   /* The application named the organization for this statement: `value`, as it was written; "*": all of them. A fact
-     about the statement itself counts before one about the whole batch. */
+     about the statement itself counts before one about the whole batch. `name`: the setting, if it was named for more
+     than the transaction, so that a server that is shared does not have the value; else empty. */
   LOKADB_FACT_NAMED = 1,
   /* The organization of the key `value` in table `name` ("schema.table") must be found out. is_binary and type as in
      lokadb_parameter. */

@@ -123,3 +123,26 @@ def test_policy_reject_counts_for_what_is_not_read(proxy, world, sql):  # noqa: 
         answer = ask(client, sql)
         assert answer.codes == ["0A000"] and answer.status == "I", answer
         assert client.value("select 1") == "1"
+
+
+@pytest.mark.parametrize("ask", FORMS)
+def test_names_count_where_no_catalog_is_known(prepared, world, ask):  # noqa: F811
+    """As before its first word has come, or if it never comes."""
+    p = prepared(
+        router={"control_user": "nobody_here"}, tenant={"local_only": 0}, default_pool_size=1, max_routed_message=4096
+    ).start()
+    one, two, nobody = (p.connect(timeout=30) for _ in range(3))
+    one.query("set %s = '1'" % SETTING)
+    two.query("set %s = '2'" % SETTING)
+    for sql in ALL, LARGE:
+        for client, org in (one, "1"), (two, "2"):
+            assert ask(client, sql).rows == rows_of(world, org)
+        assert len(ask(nobody, sql).rows) == 100
+    with p.connect() as local:
+        local.query("begin; set local %s = '2'" % SETTING)
+        assert ask(local, ALL).rows == rows_of(world, "2")
+    one.query("vacuum documents")
+    one.query("begin isolation level serializable")
+    assert one.value("show transaction_isolation") == "serializable"
+    assert ask(one, ALL).rows == rows_of(world, "1")
+    one.query("rollback")
