@@ -81,10 +81,11 @@ build_in() {
   make -s -C "$dir" -j "$(nproc)" all
 }
 
-build_normal() { build_in build --enable-werror; }
+# As users get it, but for -g1: what stack traces need, compiled a third quicker.
+build_normal() { build_in build --enable-werror CXXFLAGS='-O2 -g1'; }
 # With sanitizers g++ takes parts of <regex> for uninitialized, which they are not.
 build_asan() {
-  build_in build-asan --enable-werror --enable-asan --enable-ubsan CXXFLAGS='-O1 -g -Wno-maybe-uninitialized'
+  build_in build-asan --enable-werror --enable-asan --enable-ubsan CXXFLAGS='-O1 -g1 -Wno-maybe-uninitialized'
 }
 
 # A free TCP port of the loopback address.
