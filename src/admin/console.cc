@@ -24,7 +24,8 @@ constexpr FixedSetting kFixedSettings[] = {{"client_encoding", "UTF-8"},
                                            {"default_transaction_isolation", "read committed"},
                                            {"standard_conforming_strings", "on"},
                                            {"datestyle", "ISO"},
-                                           {"timezone", "GMT"}};
+                                           {"timezone", "GMT"},
+                                           {"extra_float_digits", "1"}};
 
 const FixedSetting* fixed_setting(std::string_view name) {
   for (const auto& s : kFixedSettings)
@@ -48,7 +49,7 @@ void bare_message(ByteBuffer& out, char type) { MessageWriter m(out, type); }
 const Console::CommandSpec Console::kCommands[] = {
     {"show", &Console::show, false},
     {"select", &Console::show, false},
-    {"set", &Console::set, true},
+    {"set", &Console::set, false},  // what drivers set is for everybody
     {"reload", &Console::reload, true},
     {"pause", &Console::pause, true},
     {"resume", &Console::resume, true},
@@ -302,6 +303,7 @@ void Console::set(ClientSession& session, const ConsoleCommand& command, Form, A
     write_notice(answer.out, "00000", "SET ignored");
     return finish(session, "SET", answer);
   }
+  if (!session.is_console_admin()) return fail(session, "admin access needed", answer);
   auto next = config_with_option(pooler_.config, command.argument, command.value);
   if (!next) {
     log_line(LogLevel::Error, "%s", next.error().log_text().c_str());
@@ -351,24 +353,23 @@ Database* Console::database_for(ClientSession& session, const ConsoleCommand& co
 
 void Console::pause(ClientSession& session, const ConsoleCommand& command, Form form, Answer& answer) {
   if (pooler_.pause_mode != PauseMode::None) return fail(session, "already suspended/paused", answer);
+  log_command(command);
   Database* database = nullptr;
   if (command.has_argument && (database = database_for(session, command, "pause", answer)) == nullptr) return;
-  log_command(command);
   waiting_forms_[session.id] = form;
   answer.is_later = true;
   database != nullptr ? lifecycle_.pause(*database, session.id) : lifecycle_.pause_all(session.id);
 }
 
 void Console::resume(ClientSession& session, const ConsoleCommand& command, Form, Answer& answer) {
+  log_command(command);
   if (command.has_argument) {
     Database* database = database_for(session, command, "resume", answer);
     if (database == nullptr) return;
-    log_command(command);
     if (!database->is_paused) return fail(session, "database " + command.argument + " is not paused", answer);
     lifecycle_.resume(*database);
     return finish(session, "RESUME", answer);
   }
-  log_command(command);
   // A shutdown that waits for clients would wait for ever for those that are held by an earlier PAUSE.
   bool holds_back = pooler_.shutdown_mode == ShutdownMode::WaitForClients && pooler_.pause_mode != PauseMode::None;
   if (pooler_.shutdown_mode != ShutdownMode::None && !holds_back)
@@ -409,14 +410,13 @@ void Console::shutdown(ClientSession& session, const ConsoleCommand& command, Fo
 
 void Console::kill(ClientSession& session, const ConsoleCommand& command, Form, Answer& answer) {
   if (pooler_.pause_mode != PauseMode::None) return fail(session, "already suspended/paused", answer);
+  log_command(command);
   if (command.has_argument) {
     Database* database = database_for(session, command, "kill", answer);
     if (database == nullptr) return;
-    log_command(command);
     kill_database(*database);
     return finish(session, "KILL", answer);
   }
-  log_command(command);
   for (auto& [name, database] : pooler_.databases) {
     if (database->is_console || database->pools.empty()) continue;
     kill_database(*database);
@@ -442,9 +442,9 @@ void Console::kill_client(ClientSession& session, const ConsoleCommand& command,
 
 void Console::set_disabled(ClientSession& session, const ConsoleCommand& command, bool disabled, Answer& answer) {
   if (!command.has_argument) return fail(session, "a database is required", answer);
+  log_command(command);
   Database* database = database_for(session, command, disabled ? "disable" : "enable", answer);
   if (database == nullptr) return;
-  log_command(command);
   database->is_disabled = disabled;
   finish(session, disabled ? "DISABLE" : "ENABLE", answer);
 }
@@ -458,9 +458,9 @@ void Console::enable(ClientSession& session, const ConsoleCommand& command, Form
 }
 
 void Console::reconnect(ClientSession& session, const ConsoleCommand& command, Form, Answer& answer) {
+  log_command(command);
   Database* only = nullptr;
   if (command.has_argument && (only = database_for(session, command, "reconnect", answer)) == nullptr) return;
-  log_command(command);
   pooler_.for_each_pool([&](Pool& p) {
     if (!p.database.is_console && (only == nullptr || &p.database == only)) pooler_.tag_dirty(p);
   });
@@ -468,6 +468,7 @@ void Console::reconnect(ClientSession& session, const ConsoleCommand& command, F
 }
 
 void Console::wait_close(ClientSession& session, const ConsoleCommand& command, Form form, Answer& answer) {
+  log_command(command);
   Database* only = nullptr;
   if (command.has_argument) {
     std::unique_lock guard(pooler_.lock);
@@ -476,7 +477,6 @@ void Console::wait_close(ClientSession& session, const ConsoleCommand& command, 
     if (only == nullptr) return fail(session, "no such database: " + command.argument, answer);
     if (only->is_console) return fail(session, "cannot wait in admin db: " + command.argument, answer);
   }
-  log_command(command);
   waiting_forms_[session.id] = form;
   answer.is_later = true;
   lifecycle_.wait_close(only, session.id);

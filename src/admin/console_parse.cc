@@ -50,6 +50,11 @@ class Scanner {
     }
     return std::nullopt;
   }
+  // A word, or anything between double quotes; what is quoted and empty stands for none.
+  std::string name() {
+    if (auto text = quoted('"')) return *text;
+    return std::string(word());
+  }
 
  private:
   void skip_space() {
@@ -59,12 +64,14 @@ class Scanner {
 };
 
 std::optional<ConsoleCommand> parse_set(Scanner& in, ConsoleCommand command) {
-  command.argument = in.word();
+  command.argument = in.name();
   command.has_argument = true;
   if (command.argument.empty()) return std::nullopt;
   if (!in.take('=') && !iequals(in.word(), "to")) return std::nullopt;
   if (auto text = in.quoted('\'')) {
     command.value = *text;
+  } else if (auto name = in.quoted('"')) {
+    command.value = *name;
   } else {
     // A value written bare may also be a number with a fraction, a list of names with dots and dashes, and the like.
     command.value = in.word();
@@ -83,13 +90,8 @@ std::optional<ConsoleCommand> parse_console_command(std::string_view sql) {
   command.word = lower(in.word());
   if (command.word.empty()) return std::nullopt;
   if (command.word == "set") return parse_set(in, std::move(command));
-  if (auto text = in.quoted('"')) {
-    command.argument = *text;
-    command.has_argument = true;
-  } else {
-    command.argument = in.word();
-    command.has_argument = !command.argument.empty();
-  }
+  command.argument = in.name();
+  command.has_argument = !command.argument.empty();
   in.take(';');
   if (!in.at_end()) return std::nullopt;
   return command;

@@ -127,6 +127,7 @@ void Lifecycle::abandoned(std::uint64_t session_id) {
 }
 
 void Lifecycle::check() {
+  pooler_.somebody_waits = !waiting_.empty();
   if (waiting_.empty() && pooler_.shutdown_mode == ShutdownMode::None) return;
   pooler_.run_alone([this] { check_alone(); });
 }

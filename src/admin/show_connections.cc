@@ -116,7 +116,7 @@ void add_server(ServerConnection& s, ResultTable& table, bool as_socket) {
   bool is_unix = s.address().is_unix() || s.address().empty();
   row.text(is_unix ? "unix" : ip_text(s.address()));
   row.number(is_unix ? s.pool.database.config->port : s.address().port());
-  add_local(row, s.stream(), 0);
+  add_local(row, s.stream(), s.pooler.options().listen_port);
   row.text(time_text(s.connect_time)).text(time_text(s.request_time));
   row.number(0).number(0).number(s.is_obsolete() ? 1 : 0);
   row.text(pointer_text(&s)).text(s.client() != nullptr ? pointer_text(s.client()) : "");

@@ -141,12 +141,12 @@ void show_users(Pooler& pooler, ResultTable& table) {
 }
 
 void show_lists(Pooler& pooler, ResultTable& table) {
-  std::int64_t pools = 0, users = 0, clients = 0, logins = 0, servers = 0, free_servers = 0, names = 0, lookups = 0;
+  std::int64_t pools = 0, users = 0, clients = 0, logins = 0, servers = 0, names = 0, lookups = 0;
   std::set<std::string> zones;
   pooler.for_each_pool([&](Pool&) { ++pools; });
   for (const auto& [name, user] : pooler.users) users += user->is_known ? 1 : 0;
   pooler.for_each_client([&](ClientSession& c) { ++(c.state() <= ClientState::Checking ? logins : clients); });
-  pooler.for_each_server([&](ServerConnection& s) { ++(s.state() == ServerState::Idle ? free_servers : servers); });
+  pooler.for_each_server([&](ServerConnection&) { ++servers; });
   for (auto& worker : pooler.workers) {
     names += static_cast<std::int64_t>(worker->resolver->name_count());
     lookups += static_cast<std::int64_t>(worker->resolver->lookup_count());
@@ -158,10 +158,11 @@ void show_lists(Pooler& pooler, ResultTable& table) {
   line("peers", static_cast<std::int64_t>(pooler.config->peers.size()));
   line("pools", pools);
   line("peer_pools", static_cast<std::int64_t>(pooler.config->peers.size()));
+  // Free are what PgBouncer keeps of those that are gone, to use the memory again; used are all that there are.
   line("free_clients", 0);
   line("used_clients", clients);
   line("login_clients", logins);
-  line("free_servers", free_servers);
+  line("free_servers", 0);
   line("used_servers", servers);
   line("dns_names", names);
   line("dns_zones", static_cast<std::int64_t>(zones.size()));

@@ -18,18 +18,16 @@ constexpr std::size_t kXacts = index_of(&PoolCounters::xact_count);
 constexpr std::size_t kQueries = index_of(&PoolCounters::query_count);
 constexpr std::size_t kAssignments = index_of(&PoolCounters::server_assignment_count);
 
-// What was counted between a mark and now, over how long.
+// What was counted between a mark and now, over how long: a pool that is younger had counted nothing at the mark.
 struct Span {
   CounterValues counted;
   std::int64_t micros = 0;
 };
 
-Span since_mark(const Pool& pool, std::int64_t now) {
-  Span span;
+CounterValues since_mark(const Pool& pool) {
   CounterValues sum = pool.sum();
-  for (std::size_t i = 0; i < kCounterCount; ++i) span.counted.v[i] = sum.v[i] - pool.older_mark.v[i];
-  span.micros = now - pool.older_mark_time;
-  return span;
+  for (std::size_t i = 0; i < kCounterCount; ++i) sum.v[i] -= pool.older_mark.v[i];
+  return sum;
 }
 
 std::uint64_t divide(std::uint64_t a, std::uint64_t b) { return b == 0 ? 0 : a / b; }
@@ -56,31 +54,29 @@ CounterValues averages_of(const Span& span) {
   return out;
 }
 
-void add(Span& to, const Span& more) {
-  to.counted.add(more.counted);
-  to.micros = std::max(to.micros, more.micros);
-}
-
 }  // namespace
 
 std::map<std::string, PoolFigures> figures_by_database(Pooler& pooler) {
   std::map<std::string, Span> spans;
   std::map<std::string, PoolFigures> out;
-  std::int64_t now = now_us();
+  const std::int64_t micros = now_us() - pooler.older_mark_time;
   pooler.for_each_pool([&](Pool& p) {
-    add(spans[p.database.name], since_mark(p, now));
+    spans[p.database.name].counted.add(since_mark(p));
     out[p.database.name].totals.add(p.sum());
   });
-  for (auto& [name, figures] : out) figures.averages = averages_of(spans[name]);
+  for (auto& [name, figures] : out) {
+    spans[name].micros = micros;
+    figures.averages = averages_of(spans[name]);
+  }
   return out;
 }
 
 PoolFigures figures_of_all(Pooler& pooler) {
   Span span;
+  span.micros = now_us() - pooler.older_mark_time;
   PoolFigures all;
-  std::int64_t now = now_us();
   pooler.for_each_pool([&](Pool& p) {
-    add(span, since_mark(p, now));
+    span.counted.add(since_mark(p));
     all.totals.add(p.sum());
   });
   all.averages = averages_of(span);
@@ -100,12 +96,11 @@ std::string stats_text(Pooler& pooler, const char* microseconds) {
 }
 
 void end_stats_period(Pooler& pooler) {
-  std::int64_t now = now_us();
-  pooler.for_each_pool([now](Pool& p) {
+  pooler.older_mark_time = pooler.newer_mark_time;
+  pooler.newer_mark_time = now_us();
+  pooler.for_each_pool([](Pool& p) {
     p.older_mark = p.newer_mark;
-    p.older_mark_time = p.newer_mark_time;
     p.newer_mark = p.sum();
-    p.newer_mark_time = now;
   });
   if (pooler.options().log_stats) log_line(LogLevel::Log, "%s", stats_text(pooler).c_str());
 }

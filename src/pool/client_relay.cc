@@ -95,10 +95,10 @@ Outcome ClientSession::handle_request(MessageHead head, Bytes in, std::size_t& u
       left_politely_ = true;
       leave("client close request");
       return Outcome::Closed;
-    case 'p':
-      return refuse(fatal("client password pkt before startup packet", "unexpected PasswordMessage"));
     default:
-      return refuse(fatal("unknown pkt", format("unknown pkt 0x%02x", static_cast<unsigned char>(head.type))));
+      log_line(LogLevel::Error, "%s unknown pkt from client: %d/0x%02x", log_name().c_str(),
+               static_cast<unsigned char>(head.type), static_cast<unsigned char>(head.type));
+      return refuse(fatal("unknown pkt"));
   }
 }
 
@@ -471,6 +471,13 @@ Outcome ClientSession::handle_console(MessageHead head, Bytes in, std::size_t& u
   if (in.size() < total) return Outcome::NeedMore;
   used = total;
   console_is_waiting = true;
+  if (!console_was_used) {
+    // As PgBouncer counts, whose sums in SHOW TOTALS contain it: a console connection is one query, however many it
+    // has.
+    console_was_used = true;
+    counters().query_count.add(1);
+    counters().xact_count.add(1);
+  }
   std::string body(as_text(in.subspan(kHeaderSize, head.body)));
   pooler.run_alone_later([p = &pooler, session_id = id, type = head.type, text = std::move(body)] {
     p->console->message(session_id, type, text);

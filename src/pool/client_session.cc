@@ -131,12 +131,13 @@ void ClientSession::pump() {
       if (!login_->continue_handshake()) return;
       continue;
     }
+    bool counts = pool_ != nullptr && state_ != ClientState::Console;  // neither its login nor what the console is told
     ReadResult r = input_.read(stream_, worker.loop, consume_all);
     if (state_ == ClientState::Closed) return;
     if (r.status == ReadStatus::Empty) return;
     if (r.status != ReadStatus::Data) return input_over(r.status);
     last_packet = worker.loop.now();
-    if (pool_ != nullptr) counters().bytes_received.add(r.size);
+    if (counts) counters().bytes_received.add(r.size);
     if (!answer_is_due() && !stream_.has_unsent()) stream_.assume_readable();
     worker.loop.flush();
   }
@@ -381,6 +382,7 @@ void ClientSession::on_send_failed() {
 
 void ClientSession::close(const Error& error, bool tell) {
   if (state_ == ClientState::Closed) return;
+  log_closing(error.log_text());  // first of all, so that the reason is in the log before the client can act on it
   if (tell) {
     if (pooler.options().log_pooler_errors)
       log_line(LogLevel::Warning, "%s pooler error: %s", log_name().c_str(), error.to_client.c_str());
@@ -388,17 +390,24 @@ void ClientSession::close(const Error& error, bool tell) {
     write_error(out, error);
     stream_.send_copy(out.bytes());
   }
-  end(error.log_text(), tell);
+  end(tell);
 }
 
-void ClientSession::close_silently(const std::string& reason) { end(reason, false); }
+void ClientSession::close_silently(const std::string& reason) {
+  if (state_ == ClientState::Closed) return;
+  log_closing(reason);
+  end(false);
+}
 
-void ClientSession::end(const std::string& reason, bool has_last_words) {
+void ClientSession::log_closing(const std::string& reason) const {
+  if (!pooler.options().log_disconnections || reason.empty()) return;
+  log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), reason.c_str(),
+           static_cast<long long>((worker.loop.now() - born) / 1000000));
+}
+
+void ClientSession::end(bool has_last_words) {
   if (state_ == ClientState::Closed) return;
   ClientState was = state_;
-  if (pooler.options().log_disconnections && !reason.empty())
-    log_line(LogLevel::Log, "%s closing because: %s (age=%llds)", log_name().c_str(), reason.c_str(),
-             static_cast<long long>((worker.loop.now() - born) / 1000000));
   enter(ClientState::Closed);
   if (routing_ != nullptr) routing_->session_ended();
   if (is_linked()) {

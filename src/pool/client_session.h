@@ -114,6 +114,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   // Sends an answer of the console; is_done: the next message may be read.
   void console_answered(const ByteBuffer& out, bool is_done);
   bool console_is_waiting = false;
+  bool console_was_used = false;
   bool is_console_admin() const { return is_admin_; }
   bool console_by_same_uid = false;
 
@@ -178,7 +179,8 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   std::int64_t query_wait_limit() const;
   void drop_login();
   void look_for_end();
-  void end(const std::string& reason, bool has_last_words);
+  void log_closing(const std::string& reason) const;
+  void end(bool has_last_words);
   void enter(ClientState next);
 
   std::size_t consume(Bytes in);

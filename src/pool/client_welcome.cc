@@ -145,6 +145,7 @@ void ClientSession::welcome_arrived() {
     if (!welcome) pool_->newcomers.push_back(this);  // obsolete again already
   }
   if (!welcome) return pooler.launch_if_wanted(*pool_, worker);
+  counters().wait_time.add(static_cast<std::uint64_t>(worker.loop.now() - wait_started));
   wait_started = 0;
   if (!set_state(ClientEvent::Welcomed)) return close(fatal("illegal state"));
   ClientLogin::send_welcome(*this, *welcome);

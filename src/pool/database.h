@@ -131,7 +131,6 @@ class Pool {
   }
   // SHOW STATS averages: totals at the last two marks. Main thread.
   CounterValues older_mark, newer_mark;
-  std::int64_t older_mark_time = 0, newer_mark_time = 0;
 };
 
 }  // namespace lokadb

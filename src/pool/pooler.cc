@@ -31,6 +31,8 @@ std::size_t receive_size(const Options& o) {
 Pooler::Pooler(ConfigPtr c, int worker_count)
     : tracked(c->options.track_extra_parameters),
       started_us(wall_us()),
+      older_mark_time(now_us()),
+      newer_mark_time(older_mark_time),
       config(std::move(c)),
       helpers(kMostHelpers, kMostWaitingForHelpers) {
   for (int i = 0; i < worker_count; ++i)
@@ -132,7 +134,6 @@ Pool& Pooler::pool(Database& database, std::string_view user_name) {
   if (it != database.pools.end()) return *it->second;
   auto made = std::make_unique<Pool>(database, user(user_name), workers.size());
   refresh_settings(*made);
-  made->older_mark_time = made->newer_mark_time = now_us();
   return *database.pools.emplace(made->user.name, std::move(made)).first->second;
 }
 

@@ -67,6 +67,8 @@ class Pooler {
   // What plugins know of a database is asked anew; `then` is called on any thread.
   std::function<void(const std::string& database, const std::function<void()>& then)> refresh_feeds;
   std::int64_t started_us;
+  // SHOW STATS averages: when the pools' last two marks were set, the start at first. Monotonic; main thread.
+  std::int64_t older_mark_time, newer_mark_time;
 
   // --- [config]: changes only while the world is stopped
   ConfigPtr config;
@@ -76,6 +78,7 @@ class Pooler {
   bool has_short_limits = false;  // some time limit of idle or working connections is short, or pools are to be filled
   PauseMode pause_mode = PauseMode::None;
   ShutdownMode shutdown_mode = ShutdownMode::None;
+  bool somebody_waits = false;  // for the end of a console command, so that the main thread has to look often; its own
   // A successor has been given the connections (SHOW FDS while suspended): they are not to be touched any more, unless
   // it dies before it says SHUTDOWN.
   bool is_handed_over = false;

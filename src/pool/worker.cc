@@ -83,6 +83,7 @@ void Worker::tick_soon() {
 // Waking up for nothing is most of what an idle pooler costs.
 bool Worker::has_near_limits() {
   if (timed_clients > 0 || !cancels.empty() || !forwards.empty() || pooler.has_short_limits) return true;
+  if (index == 0 && pooler.somebody_waits) return true;
   if (pooler.pause_mode != PauseMode::None || pooler.shutdown_mode != ShutdownMode::None) return true;
   bool found = false;
   servers.for_each([&found](ServerConnection* s) {

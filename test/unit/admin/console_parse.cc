@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_command_with_a_quoted_name) {
   BOOST_TEST(parsed("pause \"a\"\"b\";") == "pause(a\"b)");
   BOOST_TEST(parsed("pause \"\"\"\"") == "pause(\")");
   BOOST_TEST(parsed("pause \"it's\" ; ") == "pause(it's)");
-  BOOST_TEST(parsed("pause \"\"") == "pause()");  // a name, though an empty one
+  BOOST_TEST(parsed("pause \"\"") == "pause");  // as if nothing stood there
   BOOST_TEST(parsed("kill \"d\xc3\xb6ner\"") == "kill(d\xc3\xb6ner)");
 }
 
@@ -70,6 +70,12 @@ BOOST_AUTO_TEST_CASE(set_with_a_quoted_value) {
   BOOST_TEST(parsed("set a = ''''") == "set(a=')");
   BOOST_TEST(parsed("set a to 'x=1; \"y\"' ;") == "set(a=x=1; \"y\")");
   BOOST_TEST(parsed("set a to'x'") == "set(a=x)");
+}
+
+BOOST_AUTO_TEST_CASE(set_with_names_in_double_quotes) {
+  BOOST_TEST(parsed("set \"pool_mode\" = session") == "set(pool_mode=session)");
+  BOOST_TEST(parsed("set pool_mode=\"session\";") == "set(pool_mode=session)");
+  BOOST_TEST(parsed("set \"a b\" to \"c \"\"d\"\"\"") == "set(a b=c \"d\")");
 }
 
 BOOST_AUTO_TEST_CASE(everything_else_is_refused) {
@@ -110,8 +116,9 @@ BOOST_AUTO_TEST_CASE(everything_else_is_refused) {
                    "set a='x' 'y'",
                    "set a=1 2",
                    "set a=-1",
-                   "set a=\"x\"",
-                   "set \"a\"=1",
+                   "set \"\"=1",
+                   "set a=\"x",
+                   "set \"a=1",
                    "set 'a'=1",
                    "set a=1;;",
                    "set a tox",
