@@ -1,5 +1,7 @@
 #include "pool/client_login.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/log.h"
@@ -170,9 +172,19 @@ Result<Done> ClientLogin::read_parameters(const StartupParameters& startup) {
   }
   if (session_.pooler.options().application_name_add_host) {
     auto& name = wanted_[TrackedNames::kApplicationName];
-    name = name.value_or("app") + " - " + session_.peer_host() + ":" + std::to_string(session_.peer_port());
+    name = name.value_or("app") + " - " + place_of_client() + ":" + std::to_string(session_.peer_port());
   }
   return Done{};
+}
+
+// As application_name_add_host shows it: a process of this machine with the name of the machine, since servers have
+// many.
+std::string ClientLogin::place_of_client() const {
+  int pid = session_.unix_peer_pid();
+  if (pid == 0) return session_.peer_host();
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return format("unix(%d@%s)", pid, host);
 }
 
 // A plugin's own: before all else, since it may have to be refused though it would be ignored.

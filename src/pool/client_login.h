@@ -51,6 +51,7 @@ class ClientLogin final : public Buriable {
   void handle_startup(Bytes packet);
   Result<Done> read_parameters(const StartupParameters& startup);
   Result<Done> set_parameter(std::string_view name, std::string_view value);
+  std::string place_of_client() const;
   Result<Done> read_options(std::string_view options);
   bool is_ignored(std::string_view name) const;
   Result<bool> is_taken_by_plugin(std::string_view name, std::string_view value);

@@ -2,6 +2,7 @@
 
 import os
 import random
+import socket
 import struct
 
 import pytest
@@ -322,6 +323,9 @@ def test_the_host_is_added_to_the_application_name(start):
     assert client.value("show application_name") == "mine - 127.0.0.1:%d" % port
     with proxy.connect() as unnamed:
         assert unnamed.value("show application_name").startswith("app - 127.0.0.1:")
+    with proxy.connect(host=str(proxy.folder)) as local:
+        expected = "app - unix(%d@%s):%d" % (os.getpid(), socket.gethostname(), proxy.port)
+        assert local.value("show application_name") == expected
 
 
 def test_parameters_of_the_database_entry_go_into_the_servers_startup(start):
