@@ -132,7 +132,13 @@ std::string PluginChain::fault_of_steps(const Batch& batch, std::uint32_t kind, 
     return "asked, but added neither a step nor a fact";
   if (kind == LOKADB_ASK && (has_steps ? batch.rounds_ : batch.free_rounds_) >= kMostRounds)
     return "asked once more after " + std::to_string(kMostRounds) + " rounds";
-  if (kind == LOKADB_DIRECT) return {};
+  if (kind == LOKADB_DIRECT) {
+    // Its transaction is open in the cloud, where the client expects its answers to come from, and its errors to count.
+    if (batch.context_.transaction_status != 'I') return "said direct inside of a transaction";
+    if (batch.context_.ends_in_flush) return "said direct for a batch that ends in Flush";
+    if (!batch.context_.is_whole) return "said direct for a batch that is not whole";
+    return {};
+  }
   for (std::size_t i = first_step; i < batch.steps_.size(); ++i)
     if (batch.steps_[i].leg == LOKADB_LEG_DIRECT) return "added a step of the direct leg without saying direct";
   return {};

@@ -328,6 +328,10 @@ void RoutedBatch::on_answer(Bytes bytes, bool begins) {
   if (is_abandoned_ || must_start_over_ || phase_ != Phase::Running) return;
   BatchWatch* watch = routing_.watch();
   if (watch != nullptr && begins) watch->answered(bytes);
+  if (begins && static_cast<char>(bytes[0]) == 'G') {  // the data that the client would send now belongs to no batch
+    fail(plain_error("0A000", "COPY ... FROM STDIN cannot be sent straight to the database of an organization"));
+    return routing_.run_has_news();
+  }
   if (forms_ && begins)
     forms_->answered(static_cast<char>(bytes[0]), bytes.subspan(std::min(bytes.size(), kHeaderSize)));
   std::vector<std::byte> translated;

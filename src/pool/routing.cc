@@ -29,7 +29,7 @@ Routing::~Routing() {
 bool Routing::is_busy() const { return run_ != nullptr && !run_->can_be_acted_on(); }
 
 std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t& used) {
-  if (run_ != nullptr) return run_->can_be_acted_on() ? act(head, in, used) : std::optional(Outcome::Wait);
+  if (run_ != nullptr) return run_->can_be_acted_on() ? act_on(head, in, used) : std::optional(Outcome::Wait);
   if (skips_to_sync_) return skip_to_sync(head, in, used);
   if (large_ != Large::None) return look_at_large(head, in, used);
   std::uint64_t position = session_.marks_.position;
@@ -40,6 +40,8 @@ std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t&
   }
   // What is decided depends on how the batch before it ended.
   if (session_.is_linked() && session_.leg_.server->owes_answers()) return Outcome::Wait;
+  // An error in a batch that ended in Flush: nothing is run, and nothing of ours would be answered, before the Sync.
+  if (session_.is_linked() && session_.leg_.server->skips_until_sync()) return std::nullopt;
   BatchEnd end = find_batch_end(in);
   bool is_whole = end.size > 0;
   if (!is_whole && in.size() < session_.pooler.options().max_routed_message) return Outcome::NeedMore;
@@ -50,7 +52,7 @@ std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t&
     is_open_ = end.last == 'H';
     return std::nullopt;
   }
-  if (run_->can_be_acted_on()) return act(head, in, used);
+  if (run_->can_be_acted_on()) return act_on(head, in, used);
   return session_.state() == ClientState::Closed ? Outcome::Closed : Outcome::Wait;
 }
 
@@ -137,14 +139,20 @@ BatchContext Routing::make_context(char last, bool is_whole) {
   return c;
 }
 
+// The message at the front is the first of a large batch, and perhaps its last.
+std::optional<Outcome> Routing::act_on(MessageHead head, Bytes in, std::size_t& used) {
+  auto outcome = act(used);
+  return !outcome && large_ != Large::None ? look_at_large(head, in, used) : outcome;
+}
+
 // The verdict is there, or all has been done.
-std::optional<Outcome> Routing::act(MessageHead head, Bytes in, std::size_t& used) {
+std::optional<Outcome> Routing::act(std::size_t& used) {
   std::size_t size = run_->messages().size();
   char last = run_->read().last;
   if (run_->is_over() && !run_->is_whole()) {
     large_ = run_->has_failed() ? Large::IsRefused : Large::Passes;
     session_.worker.loop.bury(std::move(run_));
-    return look_at_large(head, in, used);
+    return std::nullopt;
   }
   if (run_->is_over()) {
     used = size;
@@ -163,7 +171,7 @@ std::optional<Outcome> Routing::act(MessageHead head, Bytes in, std::size_t& use
       session_.worker.loop.bury(std::move(run_));
       if (!is_whole) {
         large_ = Large::IsRefused;
-        return look_at_large(head, in, used);
+        return std::nullopt;
       }
       used = size;
       refuse_with_last(last);
@@ -179,20 +187,18 @@ std::optional<Outcome> Routing::act(MessageHead head, Bytes in, std::size_t& use
       if (run_->has_cloud_work()) {
         run_->start_in_cloud();
         if (session_.state() == ClientState::Closed) return Outcome::Closed;
-        return run_->is_over() ? act(head, in, used) : std::optional(Outcome::Wait);
+        return run_->is_over() ? act(used) : std::optional(Outcome::Wait);
       }
       // It could not be decided again where what it begins with is forgotten.
       decided_from_ = run_->read().binds_earlier_unnamed && run_->read().unnamed_parse ? 0 : session_.marks_.position;
       remember_unnamed(run_->read());
       is_open_ = last == 'H';
-      bool is_whole = run_->is_whole();
-      session_.worker.loop.bury(std::move(run_));
-      if (is_whole) {
+      if (run_->is_whole())
         decided_until_ = session_.marks_.position + size;
-        return std::nullopt;
-      }
-      large_ = Large::Passes;
-      return look_at_large(head, in, used);
+      else
+        large_ = Large::Passes;
+      session_.worker.loop.bury(std::move(run_));
+      return std::nullopt;
   }
 }
 

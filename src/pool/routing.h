@@ -83,7 +83,8 @@ class Routing {
 
  private:
   void make_run(Bytes batch, char last, bool is_whole);
-  std::optional<Outcome> act(MessageHead head, Bytes in, std::size_t& used);
+  std::optional<Outcome> act(std::size_t& used);
+  std::optional<Outcome> act_on(MessageHead head, Bytes in, std::size_t& used);
   void refuse_with_last(char last);
   std::optional<Outcome> look_at_large(MessageHead head, Bytes in, std::size_t& used);
   std::optional<Outcome> skip_to_sync(MessageHead head, Bytes in, std::size_t& used);

@@ -107,6 +107,8 @@ void ServerConnection::pop_reply() {
   replies_.pop();
   front_has_answer_ = false;
   if (were_rows_asked && --rows_asked_ == 0 && client_ != nullptr) client_->statements_are_settled();
+  // The end of a batch up to Flush, which nothing else tells to the batch that waits behind it.
+  if (replies_.empty() && client_ != nullptr && client_->routing() != nullptr) client_->statements_are_settled();
 }
 
 // Asking costs a round trip, so it is done only where a server does not say by itself that the rows are others than

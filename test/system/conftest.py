@@ -137,6 +137,8 @@ def org(cluster_of_session):
         c.sql("drop table if exists place", database)
         c.sql("create table place as select '%s'::text as name" % name, database)
         c.sql("grant select on place to public", database)
+        c.sql("drop table if exists place_to_fill; create table place_to_fill (name text)", database)
+        c.sql("grant insert on place_to_fill to public", database)
     c.admin.pop("org1").drop()
     yield c
     c.sql("drop table if exists place")

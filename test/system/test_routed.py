@@ -185,6 +185,12 @@ def test_a_refused_batch_that_is_too_large_to_be_gathered(routed):
     assert client.value("/*direct o1*/ " + PLACE) == "org1"
 
 
+def test_what_follows_a_query_too_large_to_be_gathered_is_decided_again(routed):
+    client = routed(max_routed_message=1000).connect()
+    client.send(query(PLACE + " " * 200000) + query("/*direct o1*/ " + PLACE))
+    assert [client.ready().value for _ in range(2)] == ["cloud", "org1"]
+
+
 def test_an_organization_that_cannot_be_reached(routed):
     proxy = routed()
     client = proxy.connect()
@@ -260,6 +266,49 @@ def test_copy_and_the_plain_path_are_as_before(routed):
         cursor.execute("select sum(a) from t")
         assert cursor.fetchone() == (3,)
     connection.close()
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_batch_behind_a_flush_needs_no_further_bytes(routed, mode):
+    client = routed(mode).connect(timeout=5)
+    one = lambda n: parse("", "select %d" % n) + bind("", "") + execute()
+    client.send(one(1) + flush() + one(2) + flush() + one(3) + sync() + query("select 4"))
+    assert client.ready().rows == [("1",), ("2",), ("3",)]
+    assert client.ready().rows == [("4",)]
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_what_comes_after_an_error_and_a_flush_is_skipped(routed, mode):
+    client = routed(mode).connect(timeout=5)
+    asked = parse("", "/*ask select 'cloud'*/ select 1") + bind("", "") + execute()
+    for wrong in (parse("", "selec") + flush(), parse("", "select 1/0") + bind("", "") + execute() + flush()):
+        client.send(wrong)
+        assert client.read_until("E").kinds[-1] == "E"
+        client.send(asked + flush() + bind("", "no such statement") + flush() + query("/*refuse 42501 no*/ select 1"))
+        assert client.is_silent()
+        assert client.ask(sync()).kinds == "Z"
+        assert client.ask(asked + sync()).rows == [("1",)]
+
+
+def test_what_cannot_go_direct_is_a_failure_of_the_plugin(routed):
+    proxy = routed()
+    client = proxy.connect(timeout=5)
+    client.query("begin")
+    answer = client.ask(query("/*direct o1*/ " + PLACE))
+    assert answer.codes == ["XX000"] and answer.status == "E"
+    client.query("rollback")
+    client.send(parse("", "/*direct o1*/ " + PLACE) + bind("", "") + execute() + flush())
+    assert client.read().fields()["C"] == "XX000"
+    assert client.ask(sync()).kinds == "Z"
+    assert client.value("/*direct o1*/ " + PLACE) == "org1"
+    proxy.wait_log("said direct inside of a transaction")
+
+
+def test_copy_from_the_client_cannot_go_direct(routed):
+    client = routed().connect(timeout=5)
+    for batch in (query, extended):
+        assert client.ask(batch("/*direct o1*/ copy place_to_fill from stdin")).codes == ["0A000"]
+        assert client.value("/*direct o1*/ " + PLACE) == "org1"
 
 
 def test_it_is_shown_and_closed_like_other_pools(routed):
