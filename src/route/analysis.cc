@@ -207,7 +207,7 @@ class Analyst {
       });
     };
     for (const Bound& b : out_.bound) {
-      if (!is_grouped({b.relation, b.relation, names_.table(b.relation)->key})) continue;
+      if (!groups_by_key_of(b)) continue;
       for (const sql::ColumnUse& use : statement_.columns) {
         if (!use.is_bare) continue;
         Names::Found found = names_.find(use.column);
@@ -220,6 +220,22 @@ class Analyst {
         break;
       }
     }
+  }
+
+  // Of the table itself: what a subquery gives has no key that PostgreSQL would know of.
+  bool groups_by_key_of(const Bound& b) const {
+    const Place key{b.relation, b.relation, names_.table(b.relation)->key};
+    return std::any_of(statement_.group_by.begin(), statement_.group_by.end(), [&](const sql::Column& c) {
+      if (c.relation == sql::kNone ? !is_in_scope(b.relation, c.scope) : c.relation != b.relation) return false;
+      Names::Found found = names_.find(c);
+      return found.kind == Names::Found::Kind::Column && found.place == key;
+    });
+  }
+
+  bool is_in_scope(std::uint16_t relation, std::uint16_t scope) const {
+    if (scope >= statement_.scopes.size()) return false;
+    const auto& all = statement_.scopes[scope].relations;
+    return std::find(all.begin(), all.end(), relation) != all.end();
   }
 
   void judge_writes() {
