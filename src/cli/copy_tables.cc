@@ -16,7 +16,7 @@ namespace {
 // Values are written as text: both sides must write them alike.
 constexpr char kSameText[] =
     "SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; SET extra_float_digits = 1; "
-    "SET bytea_output = 'hex'; SET search_path = ''; SET lc_monetary = 'C'";
+    "SET bytea_output = 'hex'; SET search_path = ''; SET lc_monetary = 'C'; SET array_nulls = on";
 
 std::string within(const Connection& connection, const std::string& snapshot) {
   return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT " + connection.literal(snapshot);

@@ -66,6 +66,16 @@ def test_there_and_back(app):
     assert app.content(1) == before
 
 
+def test_arrays_with_nulls_arrive_where_array_nulls_is_off(app):
+    app.add_database(1)
+    app.cluster.sql("alter database %s_o1 set array_nulls = off" % app.name)
+    before = app.content(1)
+    app.move(1)
+    assert app.content(1) == before
+    app.back(1)
+    assert app.content(1) == before
+
+
 def test_the_roles_there_have_dml_and_nothing_else(app):
     app.add_database(1)
     app.move(1)
