@@ -12,7 +12,9 @@
 namespace lokadb {
 
 namespace {
-constexpr int kMaxStaleGates = 2;
+// A move there and back, with a change of the profile, is half a dozen changes of the routing, and a batch that waits
+// for its turn in a small pool may meet them all. More than that is something that does not end.
+constexpr int kMaxStaleGates = 8;
 constexpr std::string_view kPaused = "55P03";
 constexpr char kOtherForm[] = "a statement's parameters or columns differ from the cloud's";
 

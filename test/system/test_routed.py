@@ -102,6 +102,13 @@ def test_a_check_that_passes_at_the_second_attempt(routed, org):
     assert client.ask(bind("", "n") + execute() + sync()).rows == [("org1",)]
 
 
+def test_a_batch_may_meet_as_many_changes_as_a_move_there_and_back_makes(routed, org):
+    org.sql("create sequence if not exists attempts; grant usage on sequence attempts to public; select setval('attempts', 1)")
+    client = routed().connect()
+    check = "do $$begin if nextval('attempts') < 8 then raise 'moved' using errcode = 'LK001'; end if; end$$"
+    assert client.ask(query("/*direct o1*//*check %s*/ %s" % (check, PLACE))).rows == [("org1",)]
+
+
 @pytest.mark.parametrize("size", [1000, 100000, 3000000])
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_answers_of_every_size_are_held_back(routed, mode, size):
