@@ -127,32 +127,41 @@ class Decision {
   }
 
   bool know_settings() {
-    state_.settings = router_.role_settings.find(view(info_.database), view(info_.role));
+    state_.settings = router_.role_settings.find(view(info_.database), view(info_.role), info_.servers);
     if (state_.settings != nullptr || state_.settings_step == UINT32_MAX) return state_.settings != nullptr;
     std::uint32_t rows = host->step_rows(batch_, state_.settings_step);
     if (rows == UINT32_MAX) return false;
     RoleFacts found;
-    for (std::uint32_t row = 0; row < rows; ++row) {
-      lokadb_cell name{}, value{};
-      if (host->step_cell(batch_, state_.settings_step, row, 0, &name) != LOKADB_OK ||
-          host->step_cell(batch_, state_.settings_step, row, 1, &value) != LOKADB_OK)
-        return false;
-      if (view(name.value) == kReadable)
-        found.readable.emplace_back(view(value.value));
-      else if (view(name.value) == kGuarded)
-        found.guarded.emplace_back(view(value.value));
-      else
-        found.settings.emplace_back(view(name.value), view(value.value));
+    for (std::uint32_t row = 0; row < rows; ++row)
+      if (!take_fact(row, found)) return false;
+    state_.settings =
+        router_.role_settings.put(view(info_.database), view(info_.role), info_.servers, std::move(found));
+    return true;
+  }
+
+  bool take_fact(std::uint32_t row, RoleFacts& found) {
+    lokadb_cell name{}, value{}, at_start{};
+    if (host->step_cell(batch_, state_.settings_step, row, 0, &name) != LOKADB_OK ||
+        host->step_cell(batch_, state_.settings_step, row, 1, &value) != LOKADB_OK ||
+        host->step_cell(batch_, state_.settings_step, row, 2, &at_start) != LOKADB_OK)
+      return false;
+    if (view(name.value) == kReadable) {
+      found.readable.emplace_back(view(value.value));
+    } else if (view(name.value) == kGuarded) {
+      found.guarded.emplace_back(view(value.value));
+    } else {
+      // The server has been given what this client has asked for; other clients of the role have not asked for it.
+      bool is_clients = host->own_setting(batch_, name.value).data != nullptr && at_start.is_null == 0;
+      found.settings.emplace_back(view(name.value), view(is_clients ? at_start.value : value.value));
     }
-    router_.role_settings.put(view(info_.database), view(info_.role), std::move(found));
-    state_.settings = router_.role_settings.find(view(info_.database), view(info_.role));
     return true;
   }
 
   // In a transaction, or on a server that keeps what the client has set, they could be other than after login.
   int ask_settings() {
     if (info_.transaction_status != 'I' || info_.is_session_pooled != 0) {
-      state_.settings = std::make_shared<RoleFacts>();
+      state_.settings = router_.role_settings.last(view(info_.database), view(info_.role));
+      if (state_.settings == nullptr) state_.settings = std::make_shared<RoleFacts>();
       return read() == LOKADB_OK ? judge() : LOKADB_FAILED;
     }
     std::string sql = settings_query(*state_.known.catalog);

@@ -12,15 +12,26 @@ const lokadb_host* host = nullptr;
 
 int fail(std::string_view text) { return host->fail("XX000", lent(text)); }
 
-RoleSettings::Ptr RoleSettings::find(std::string_view database, std::string_view role) const {
+RoleSettings::Ptr RoleSettings::last(std::string_view database, std::string_view role) const {
   std::lock_guard lock(mutex_);
   auto it = known_.find(std::pair(database, role));
-  return it != known_.end() ? it->second : nullptr;
+  return it != known_.end() ? it->second.facts : nullptr;
 }
 
-void RoleSettings::put(std::string_view database, std::string_view role, RoleFacts facts) {
+RoleSettings::Ptr RoleSettings::find(std::string_view database, std::string_view role, std::uint64_t servers) const {
   std::lock_guard lock(mutex_);
-  known_[{std::string(database), std::string(role)}] = std::make_shared<const RoleFacts>(std::move(facts));
+  auto it = known_.find(std::pair(database, role));
+  return it != known_.end() && it->second.servers == servers ? it->second.facts : nullptr;
+}
+
+RoleSettings::Ptr RoleSettings::put(std::string_view database, std::string_view role, std::uint64_t servers,
+                                    RoleFacts facts) {
+  std::lock_guard lock(mutex_);
+  Known& known = known_[{std::string(database), std::string(role)}];
+  known.servers = servers;
+  if (known.facts == nullptr || !(*known.facts == facts))
+    known.facts = std::make_shared<const RoleFacts>(std::move(facts));
+  return known.facts;
 }
 
 void BatchState::start_anew() {

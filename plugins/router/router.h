@@ -33,17 +33,26 @@ inline std::string_view view(lokadb_string s) { return {s.data == nullptr ? "" :
 inline lokadb_string lent(std::string_view s) { return {s.data(), s.size()}; }
 int fail(std::string_view text);
 
-// What a role has set in the cloud, asked once for each role and database.
+// What a role has set in the cloud, asked once for each role and database, and again when the servers of their pool are
+// others: a change of a role's settings holds for new ones.
 class RoleSettings {
  public:
   using Ptr = std::shared_ptr<const RoleFacts>;
-  Ptr find(std::string_view database, std::string_view role) const;
-  void put(std::string_view database, std::string_view role, RoleFacts facts);
+  // As last asked; nullptr: never.
+  Ptr last(std::string_view database, std::string_view role) const;
+  // nullptr: not known of these servers (lokadb_batch_info.servers).
+  Ptr find(std::string_view database, std::string_view role, std::uint64_t servers) const;
+  // Facts that are the same stay the same object, which targets are kept by.
+  Ptr put(std::string_view database, std::string_view role, std::uint64_t servers, RoleFacts facts);
   void forget(std::string_view database);
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, Ptr, PairLess> known_;
+  struct Known {
+    Ptr facts;
+    std::uint64_t servers = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Known, PairLess> known_;
 };
 
 struct Options {

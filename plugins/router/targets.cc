@@ -104,10 +104,10 @@ std::string settings_query(const catalog::Catalog& catalog) {
   for (const catalog::Table& table : catalog.tables()) append_row(tables, literal(table.quoted));
   // pg_settings has the value in force; a list such as search_path is as current_setting has it.
   std::string sql =
-      "SELECT s.name, pg_catalog.current_setting(s.name) FROM pg_catalog.pg_settings s WHERE s.name IN (" + names +
-      "'" + std::string(kSearchPath) + "')";
+      "SELECT s.name, pg_catalog.current_setting(s.name), s.reset_val FROM pg_catalog.pg_settings s WHERE s.name IN (" +
+      names + "'" + std::string(kSearchPath) + "')";
   if (!tables.empty())
-    sql += " UNION ALL SELECT w.what, t.name FROM (VALUES " + tables +
+    sql += " UNION ALL SELECT w.what, t.name, NULL FROM (VALUES " + tables +
            ") t(name), LATERAL (VALUES "
            "('" +
            std::string(kReadable) + "', pg_catalog.has_table_privilege(pg_catalog.to_regclass(t.name), 'SELECT')), ('" +

@@ -24,10 +24,11 @@ struct RoleFacts {
   Settings settings;
   std::vector<std::string> readable;  // tables of which it may read all columns, quoted
   std::vector<std::string> guarded;   // tables whose row security it does not pass by
+  bool operator==(const RoleFacts&) const = default;
 };
 
-// SQL that gives the settings, a row each, and the tables behind them as kReadable and kGuarded; for the client's role
-// on its own connection.
+// SQL that gives the settings, a row each (name, value, and what RESET would give), and the tables behind them as
+// kReadable and kGuarded; for the client's role on its own connection.
 inline constexpr std::string_view kReadable = "may read", kGuarded = "is guarded";  // no settings have such names
 std::string settings_query(const catalog::Catalog& catalog);
 

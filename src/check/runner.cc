@@ -34,7 +34,7 @@ BatchContext context_of(const Case& c, std::vector<void*>& slots) {
   context.ends_in_flush = c.ends_in_flush;
   context.is_whole = c.is_whole;
   context.slots = &slots;
-  context.setting = [&c](std::string_view name) -> std::string_view {
+  context.setting = context.own_setting = [&c](std::string_view name) -> std::string_view {
     auto it = c.settings.find(std::string(name));
     return it != c.settings.end() ? std::string_view(it->second) : std::string_view();
   };

@@ -25,7 +25,7 @@ constexpr std::size_t first_size();
   }
 LOKADB_FIRST_SIZE(lokadb_statement, is_standard_strings)
 LOKADB_FIRST_SIZE(lokadb_parameter, value)
-LOKADB_FIRST_SIZE(lokadb_batch_info, target_fault)
+LOKADB_FIRST_SIZE(lokadb_batch_info, servers)
 LOKADB_FIRST_SIZE(lokadb_fact, reason)
 LOKADB_FIRST_SIZE(lokadb_step, statement)
 LOKADB_FIRST_SIZE(lokadb_replacement, has_two)

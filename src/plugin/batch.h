@@ -76,8 +76,10 @@ struct BatchContext {
   bool is_session_pooled = false;
   std::uint32_t attempt = 0;
   std::string target_fault;
-  std::function<std::string_view(std::string_view name)> setting;  // data() null: not known
-  std::vector<void*>* slots = nullptr;                             // one for each plugin of the chain
+  std::uint64_t servers = 0;
+  std::function<std::string_view(std::string_view name)> setting;      // data() null: not known
+  std::function<std::string_view(std::string_view name)> own_setting;  // data() null: the client has asked for nothing
+  std::vector<void*>* slots = nullptr;                                 // one for each plugin of the chain
 };
 
 inline constexpr std::uint32_t kNoReason = UINT32_MAX;

@@ -102,12 +102,13 @@ int HostCalls::add_row(lokadb_rows* handle, const lokadb_string* cells, std::uin
 
 const lokadb_host* plugin_host() {
   static constexpr lokadb_host kHost = {
-      sizeof(lokadb_host),  LOKADB_ABI_MAJOR,      LOKADB_ABI_MINOR,      "lokadb-proxy " PACKAGE_VERSION,
-      HostCalls::log,       HostCalls::fail,       HostCalls::option,     HostCalls::batch_info,
-      HostCalls::statement, HostCalls::parameter,  HostCalls::split,      HostCalls::allocate,
-      HostCalls::publish,   HostCalls::fact_count, HostCalls::fact,       HostCalls::add_step,
-      HostCalls::step_rows, HostCalls::step_cell,  HostCalls::add_target, HostCalls::slot,
-      HostCalls::setting,   HostCalls::line,       HostCalls::replace,    HostCalls::add_row,
+      sizeof(lokadb_host),    LOKADB_ABI_MAJOR,      LOKADB_ABI_MINOR,      "lokadb-proxy " PACKAGE_VERSION,
+      HostCalls::log,         HostCalls::fail,       HostCalls::option,     HostCalls::batch_info,
+      HostCalls::statement,   HostCalls::parameter,  HostCalls::split,      HostCalls::allocate,
+      HostCalls::publish,     HostCalls::fact_count, HostCalls::fact,       HostCalls::add_step,
+      HostCalls::step_rows,   HostCalls::step_cell,  HostCalls::add_target, HostCalls::slot,
+      HostCalls::setting,     HostCalls::line,       HostCalls::replace,    HostCalls::add_row,
+      HostCalls::own_setting,
   };
   return &kHost;
 }

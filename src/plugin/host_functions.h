@@ -131,6 +131,7 @@ struct HostCalls {  // a friend of Batch
   static int parameter(const lokadb_batch* handle, std::uint32_t statement, std::uint32_t index, lokadb_parameter* out);
   static void* slot(const lokadb_batch* handle);
   static lokadb_string setting(const lokadb_batch* handle, lokadb_string name);
+  static lokadb_string own_setting(const lokadb_batch* handle, lokadb_string name);
 
   // what plugins add
   static void* allocate(lokadb_batch* handle, std::size_t size);

@@ -19,6 +19,7 @@ void HostCalls::batch_info(const lokadb_batch* handle, lokadb_batch_info* out) {
   info.is_session_pooled = context.is_session_pooled;
   info.attempt = context.attempt;
   info.target_fault = string_of(context.target_fault);
+  info.servers = context.servers;
   give(*call, "batch_info", out, info);
 }
 
@@ -71,6 +72,16 @@ lokadb_string HostCalls::setting(const lokadb_batch* handle, lokadb_string name)
     std::string wanted;
     if (call == nullptr || !take_text(*call, "setting", name, wanted) || !batch->context_.setting) return {};
     return string_of(batch->context_.setting(wanted));
+  });
+}
+
+lokadb_string HostCalls::own_setting(const lokadb_batch* handle, lokadb_string name) {
+  return guarded<lokadb_string>({}, [&]() -> lokadb_string {
+    Batch* batch = nullptr;
+    PluginCall* call = call_about("own_setting", kLooking, handle, batch);
+    std::string wanted;
+    if (call == nullptr || !take_text(*call, "own_setting", name, wanted) || !batch->context_.own_setting) return {};
+    return string_of(batch->context_.own_setting(wanted));
   });
 }
 

@@ -116,6 +116,7 @@ class Pool {
   std::string last_login_state;
   std::int64_t last_lifetime_close = 0;
   std::shared_ptr<const Welcome> welcome;  // null: not known yet
+  std::atomic<std::uint64_t> changes = 0;  // of its servers: logins, and ends. Read without the lock
   std::size_t next_host = 0;
   std::int64_t unused_since = 0;
   // What auth_query said of the pool's user when he last logged in, and what his SCRAM login against it left.

@@ -349,6 +349,7 @@ ServerConnection* Pooler::new_server(Pool& pool, Worker& worker) {
 
 void Pooler::forget_server(ServerConnection& server) {
   Pool& pool = server.pool;
+  ++pool.changes;
   --pool.server_count;
   --pool.database.server_count;
   --pool.user.server_count;
@@ -361,6 +362,7 @@ void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome>
   {
     std::lock_guard guard(lock);
     pool.login_running = server.is_logging_in = false;
+    ++pool.changes;
     pool.last_connect_failed = 0;
     pool.last_login_error.clear();
     if (!server.is_obsolete()) pool.welcome = std::move(welcome);  // the newest knows best

@@ -110,7 +110,6 @@ void Routing::make_run(Bytes batch, char last, bool is_whole) {
 }
 
 BatchContext Routing::make_context(char last, bool is_whole) {
-  Pooler& pooler = session_.pooler;
   BatchContext c;
   c.database = session_.database()->name;
   c.role = session_.user()->name;
@@ -122,21 +121,34 @@ BatchContext Routing::make_context(char last, bool is_whole) {
   bool is_pinned = session_.is_linked() && session_.leg_.server->is_pinned();
   c.is_session_pooled = is_pinned || session_.pool()->settings.mode == PoolMode::Session;
   c.slots = &slots_;
-  c.setting = [this, &pooler](std::string_view name) -> std::string_view {
-    const auto& taken = session_.taken_parameters_;
-    for (auto it = taken.rbegin(); it != taken.rend(); ++it)  // the last of a name counts
-      if (it->first == name) return it->second;
-    auto index = pooler.tracked.index(name);
-    if (!index) return {};
-    if (const auto& own = session_.parameters()->values()[*index]) return *own;
-    auto welcome = session_.pool()->welcome;
-    if (welcome == nullptr) return {};
-    const auto& value = welcome->tracked->values()[*index];
-    return value ? std::string_view(*value) : std::string_view();
-  };
+  c.servers = session_.pool()->changes;
+  {
+    std::lock_guard guard(session_.pooler.lock);
+    welcome_ = session_.pool()->welcome;
+  }
+  c.setting = [this](std::string_view name) { return setting(name); };
+  c.own_setting = [this](std::string_view name) { return own_setting(name); };
   c.client_encoding = c.setting("client_encoding");
   c.has_standard_strings = c.setting("standard_conforming_strings") != "off";
   return c;
+}
+
+std::string_view Routing::own_setting(std::string_view name) const {
+  const auto& taken = session_.taken_parameters_;
+  for (auto it = taken.rbegin(); it != taken.rend(); ++it)  // the last of a name counts
+    if (it->first == name) return it->second;
+  auto index = session_.pooler.tracked.index(name);
+  if (!index) return {};
+  const auto& own = session_.parameters()->values()[*index];
+  return own ? std::string_view(*own) : std::string_view();
+}
+
+std::string_view Routing::setting(std::string_view name) const {
+  if (std::string_view own = own_setting(name); own.data() != nullptr) return own;
+  auto index = session_.pooler.tracked.index(name);
+  if (!index || welcome_ == nullptr) return {};
+  const auto& value = welcome_->tracked->values()[*index];
+  return value ? std::string_view(*value) : std::string_view();
 }
 
 // The message at the front is the first of a large batch, and perhaps its last.

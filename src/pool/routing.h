@@ -90,12 +90,16 @@ class Routing {
   std::optional<Outcome> skip_to_sync(MessageHead head, Bytes in, std::size_t& used);
   void refuse_on_server(char last);
   BatchContext make_context(char last, bool is_whole);
+  // Views of what the session, or welcome_, has.
+  std::string_view own_setting(std::string_view name) const;
+  std::string_view setting(std::string_view name) const;
   void remember_unnamed(const ReadBatch& batch);
 
   ClientSession& session_;
   PluginChain& chain_;
   std::vector<void*> slots_;
-  std::optional<BatchWatch> watch_;  // if a plugin observes
+  std::shared_ptr<const Welcome> welcome_;  // of the pool, when the batch began
+  std::optional<BatchWatch> watch_;         // if a plugin observes
   std::unique_ptr<RoutedBatch> run_;
   // Positions in the client's stream.
   std::uint64_t decided_until_ = 0;

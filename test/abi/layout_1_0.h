@@ -48,7 +48,8 @@ AT(lokadb_batch_info, client_encoding, 48);
 AT(lokadb_batch_info, is_session_pooled, 64);
 AT(lokadb_batch_info, attempt, 68);
 AT(lokadb_batch_info, target_fault, 72);
-LEAST(lokadb_batch_info, 88);
+AT(lokadb_batch_info, servers, 88);
+LEAST(lokadb_batch_info, 96);
 
 AT(lokadb_fact, struct_size, 0);
 AT(lokadb_fact, kind, 4);
@@ -166,7 +167,8 @@ AT(lokadb_host, setting, 152);
 AT(lokadb_host, line, 160);
 AT(lokadb_host, replace, 168);
 AT(lokadb_host, add_row, 176);
-LEAST(lokadb_host, 184);
+AT(lokadb_host, own_setting, 184);
+LEAST(lokadb_host, 192);
 
 AT(lokadb_option, name, 0);
 AT(lokadb_option, default_value, 8);

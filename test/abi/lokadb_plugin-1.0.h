@@ -99,6 +99,9 @@ typedef struct lokadb_batch_info {
   uint8_t is_session_pooled; /* the client keeps its server: what it was set to is not all known */
   uint32_t attempt; /* how many times the batch has been decided already: an answer proved out of date (LK001) */
   lokadb_string target_fault; /* not empty: the target of the last verdict cannot be used, and why */
+  /* Another number whenever a connection to the client's own database, as its role, was made or has ended: what was
+     learnt from one of them (the settings of the role) may be old. */
+  uint64_t servers;
 } lokadb_batch_info;
 
 /* ------------------------------------------------------------------ facts */
@@ -215,7 +218,7 @@ enum lokadb_moment {
 };
 
 /* One statement of ours with values, in the extended protocol; its rows are for the plugin. An error with SQLSTATE
-   LK001 starts the decision anew (at most twice, then 40001); any other is the client's answer. */
+   LK001 starts the decision anew (a few times, then 40001); any other is the client's answer. */
 typedef struct lokadb_step {
   uint32_t struct_size;
   uint32_t leg;    /* enum lokadb_leg */
@@ -371,6 +374,9 @@ typedef struct lokadb_host {
   int (*replace)(lokadb_batch *batch, const lokadb_replacement *replacement);
   /* In show: one row, with as many cells as the command has columns, numbers in digits; a cell of null data is NULL. */
   int (*add_row)(lokadb_rows *rows, const lokadb_string *cells, uint32_t count);
+  /* As `setting`, but only what this client has asked for, at its start or since; null data: nothing, so that the
+     default of the server's session is in force. */
+  lokadb_string (*own_setting)(const lokadb_batch *batch, lokadb_string name);
 } lokadb_host;
 
 /* ------------------------------------------------------------------ the plugin */
