@@ -30,24 +30,6 @@ constexpr std::string_view kTenantOfWrite =
     "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
 constexpr std::string_view kEnterOnly = "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation";
 
-// Commands that run outside of a transaction of ours, or that see no rows.
-bool takes_nothing(StatementClass kind) {
-  switch (kind) {
-    case StatementClass::Set:
-    case StatementClass::Transaction:
-    case StatementClass::Prepare:
-    case StatementClass::Show:
-    case StatementClass::Discard:
-    case StatementClass::Notify:
-    case StatementClass::Ddl:
-    case StatementClass::Utility:
-    case StatementClass::Empty:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::uint32_t oid_of(catalog::ValueType type) {
   switch (type) {
     case catalog::ValueType::Uuid:
@@ -77,7 +59,9 @@ class CloudWork {
     if (info_.transaction_status == 'I') {
       session_.keeps_portal = false;
       session_.copies = 0;
+      if (info_.is_session_pooled == 0) session_.has_other_role = false;
     }
+    for (const Piece& piece : pieces_) session_.has_other_role |= piece.changes_role();
     if (session_.batch.is_unread) {
       writes_to_any_ = true;
       return set_tenant(tenant_for_unread(), 0);
@@ -269,6 +253,9 @@ class CloudWork {
     std::string_view old_text = view(s.text);
     sql::Parsed parsed = sql::parse_sql(old_text, s.is_standard_strings != 0);
     bool is_bind = s.form == LOKADB_BIND, has_parameter = false;
+    // More or fewer values than it takes: what is wrong with that PostgreSQL says of the client's own statement.
+    if (is_bind && (parsed.statements.size() != 1 || parsed.statements[0].parameter_count != s.parameter_count))
+      return LOKADB_OK;
     std::string parameter = "$" + std::to_string(s.parameter_count + 1);
     std::string new_text;
     std::vector<lokadb_edit> edits;
@@ -319,6 +306,10 @@ class CloudWork {
     r.struct_size = sizeof r;
     r.statement = pieces_[index].statement;
     r.text = lent(made->copy.text);
+    std::vector<lokadb_edit> edits;
+    for (const auto& e : made->copy.positions.edits()) edits.push_back({e.at, e.removed, e.added});
+    r.edit_count = static_cast<std::uint32_t>(edits.size());
+    r.edits = edits.data();
     r.has_two = 1;
     return host->replace(batch_, &r);
   }
@@ -352,7 +343,7 @@ class CloudWork {
   std::vector<std::uint16_t> unrestricted(std::size_t index) const {
     std::vector<std::uint16_t> out;
     const Verdict& v = verdicts_[index];
-    if (!catalog_.has_moved_organizations() || v.use_local_part) return out;
+    if (!catalog_.has_moved_organizations() || v.use_local_part || session_.has_other_role) return out;
     bool is_about_one = v.whose == Whose::Nobody || (v.whose == Whose::One && v.known != Verdict::Known::Not);
     StatementClass kind = pieces_[index].kind();
     bool is_understood = kind == StatementClass::Select || kind == StatementClass::Insert ||
@@ -391,6 +382,24 @@ class CloudWork {
 };
 
 }  // namespace
+
+bool takes_nothing(StatementClass kind) {
+  switch (kind) {
+    case StatementClass::Set:
+    case StatementClass::Transaction:
+    case StatementClass::Prepare:
+    case StatementClass::Show:
+    case StatementClass::Discard:
+    case StatementClass::Notify:
+    case StatementClass::Ddl:
+    case StatementClass::Utility:
+    case StatementClass::Lock:  // nor may a snapshot be taken before the lock is had
+    case StatementClass::Empty:
+      return true;
+    default:
+      return false;
+  }
+}
 
 int add_cloud_work(Router& router, lokadb_batch* batch, SessionState& session,
                    const std::vector<route::Verdict>& verdicts) {

@@ -7,11 +7,15 @@
 
 #include "plugin/lokadb_plugin.h"
 #include "route/decide.h"
+#include "sql/statement.h"
 
 namespace lokadb::router {
 
 struct Router;
 struct SessionState;
+
+// Commands that run outside of a transaction of ours, or that see no rows.
+bool takes_nothing(sql::StatementClass kind);
 
 // verdicts: one for each piece of the session's batch, none of which refuses. Returns LOKADB_OK or LOKADB_FAILED.
 int add_cloud_work(Router& router, lokadb_batch* batch, SessionState& session,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cloud.h"
 #include "named.h"
 #include "router.h"
 #include "sql/lexer.h"
@@ -134,6 +135,13 @@ class Decision {
     RoleFacts found;
     for (std::uint32_t row = 0; row < rows; ++row)
       if (!take_fact(row, found)) return false;
+    if (info_.is_session_pooled != 0) {
+      found.settings.clear();
+      session_.own_facts = std::make_shared<const RoleFacts>(std::move(found));
+      session_.facts_are_of = state_.known.catalog;
+      state_.settings = session_.own_facts;
+      return true;
+    }
     state_.settings =
         router_.role_settings.put(view(info_.database), view(info_.role), info_.servers, std::move(found));
     return true;
@@ -157,10 +165,17 @@ class Decision {
     return true;
   }
 
-  // In a transaction, or on a server that keeps what the client has set, they could be other than after login.
+  // In a transaction, or on a server that keeps what the client has set, settings could be other than after login. What
+  // the role may do with the tables is asked there as well, for this session alone.
   int ask_settings() {
-    if (info_.transaction_status != 'I' || info_.is_session_pooled != 0) {
-      state_.settings = router_.role_settings.last(view(info_.database), view(info_.role));
+    if (info_.is_session_pooled != 0 && session_.own_facts != nullptr &&
+        (session_.facts_are_of == state_.known.catalog || info_.transaction_status != 'I')) {
+      state_.settings = session_.own_facts;
+      return read() == LOKADB_OK ? judge() : LOKADB_FAILED;
+    }
+    if (info_.transaction_status != 'I' || session_.has_other_role) {
+      if (info_.is_session_pooled == 0 && !session_.has_other_role)
+        state_.settings = router_.role_settings.last(view(info_.database), view(info_.role));
       if (state_.settings == nullptr) state_.settings = std::make_shared<RoleFacts>();
       return read() == LOKADB_OK ? judge() : LOKADB_FAILED;
     }
@@ -219,14 +234,14 @@ class Decision {
       lokadb_statement s{};
       s.struct_size = sizeof s;
       if (host->statement(batch_, i, &s) != LOKADB_OK) return LOKADB_FAILED;
-      if (!is_readable(view(s.text), view(info_.client_encoding))) {
-        state_.is_unread = state_.is_unread || may_read_tables(view(s.text));
-        continue;
-      }
       // A Parse or Describe alone is the cloud's to answer, and what is not known is not looked into.
       if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
         state_.not_direct = Reason::SessionCommand;
       if (s.form == LOKADB_OTHER) continue;
+      if (!is_readable(view(s.text), view(info_.client_encoding))) {
+        state_.is_unread = state_.is_unread || (s.form != LOKADB_PARSE && may_read_tables(view(s.text)));
+        continue;
+      }
       if (read_statement(i, s) != LOKADB_OK) return LOKADB_FAILED;
     }
     return LOKADB_OK;
@@ -300,7 +315,7 @@ class Decision {
           route::decide(piece.analysis(), {piece.literals->view(), piece.parameters}, session_for(piece), keys));
       Verdict& v = verdicts.back();
       if (v.path == Path::Refuse) return refuse(piece, v);
-      if (v.path == Path::LookUp && !wants_look_ups()) {
+      if (v.path == Path::LookUp && !wants_look_ups(piece)) {
         v = Verdict{};
         v.reason = Reason::OrganizationUnknown;
       }
@@ -314,9 +329,10 @@ class Decision {
     return answer;
   }
 
-  // Where all are at home, and none is on its way, nothing hangs on whose rows they are.
-  bool wants_look_ups() const {
-    if (router_.options.rejects) return true;
+  // Where all are at home, and none is on its way, nothing hangs on whose rows they are, unless only the local part
+  // takes the statement.
+  bool wants_look_ups(const Piece& piece) const {
+    if (router_.options.rejects || !piece.analysis().local_parts.empty()) return true;
     const auto& all = state_.known.catalog->organizations();
     return std::any_of(all.begin(), all.end(), [](const auto& o) { return o.profile != catalog::Profile::Local; });
   }
@@ -354,7 +370,8 @@ class Decision {
     if (state_.is_unread && is_rejected_unread()) return refuse_unread();
     out_->kind = LOKADB_CLOUD;
     for (const Piece& piece : state_.pieces)
-      if (info_.transaction_status == 'I' && piece.named && runs_unseen_query(piece)) return refuse_unseen_query();
+      if (named_.is_held(piece.statement) && runs_unseen_query(piece)) return refuse_unseen_query();
+    if (names_behind_modes()) return refuse_behind_modes();
     out_->commits = commits();
     state_.organization = only_organization(verdicts);
     out_->organization = lent(state_.organization);
@@ -393,6 +410,29 @@ class Decision {
     return is_command && host->statement(batch_, piece.statement, &s) == LOKADB_OK && runs_query(view(s.text));
   }
 
+  // Nothing can stand in front of such a Query, and what is named for the session must stand in front of its
+  // statements.
+  bool names_behind_modes() const {
+    if (info_.transaction_status == 'E' || state_.pieces.size() < 2) return false;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (host->statement(batch_, 0, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE) return false;
+    bool sets_modes = false, is_named = false;
+    for (const Piece& piece : state_.pieces) {
+      sets_modes |= piece.sets_modes();
+      is_named |= named_.is_held(piece.statement) && !takes_nothing(piece.kind());
+    }
+    return sets_modes && is_named;
+  }
+
+  int refuse_behind_modes() {
+    state_.message =
+        "lokadb: the organization that is named for the session cannot be set for a Query that sets the modes of its "
+        "transaction";
+    state_.hint = "BEGIN with the modes first, and then the statements.";
+    return refuse_with("0A000", Reason::SessionCommand);
+  }
+
   int refuse_unseen_query() {
     state_.message = "lokadb: this command cannot run under an organization that is named for the session";
     state_.hint = "BEGIN, SET LOCAL " + state_.known.catalog->setting() + " = ..., and then the command.";
@@ -411,7 +451,7 @@ class Decision {
   }
 
   std::uint32_t commits() const {
-    bool is_own = info_.transaction_status == 'I' && info_.is_whole == 0;
+    bool is_own = info_.transaction_status == 'I' && state_.is_unread;
     for (const Piece& piece : state_.pieces) {
       if (piece.is_parse) continue;
       if (piece.commits()) return LOKADB_COMMITS_TRANSACTION;
@@ -567,6 +607,11 @@ bool Piece::sets_modes() const {
   if (s.setting && s.setting->kind == sql::Setting::Kind::Transaction) return true;
   const auto& t = s.transaction;
   return t && (!t->isolation.empty() || t->read_only || t->deferrable);
+}
+
+bool Piece::changes_role() const {
+  const sql::Statement& s = text->facts->parsed.statements[number];
+  return s.setting && (s.setting->name == "role" || s.setting->name == "session_authorization");
 }
 
 int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict) {

@@ -48,6 +48,11 @@ const std::string* NamedFacts::value_for(std::uint32_t statement) const {
   return named != nullptr ? &named->value : nullptr;
 }
 
+bool NamedFacts::is_held(std::uint32_t statement) const {
+  const Fact* named = named_for(statement);
+  return named != nullptr && !named->setting.empty();
+}
+
 int NamedFacts::set_in_front(lokadb_batch* batch, const lokadb_batch_info& info, lokadb_verdict& out) const {
   constexpr std::string_view kSet = "SELECT pg_catalog.set_config($1, $2, true)";
   if (info.transaction_status == 'E') return LOKADB_OK;

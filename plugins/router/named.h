@@ -20,6 +20,8 @@ class NamedFacts {
   bool is_naming(std::uint32_t statement) const;
   // What has been named for it, as it was written; empty: it is not known what. Null: nothing.
   const std::string* value_for(std::uint32_t statement) const;
+  // It is a value of the session, which no server has.
+  bool is_held(std::uint32_t statement) const;
   // Fills in what is known of the statement. The object must outlive `session`.
   void tell(std::uint32_t statement, const catalog::Catalog& catalog, route::Session& session) const;
   // Of a database whose catalog is not known, or that has no LokaDB tables: what servers do not have of it is set in

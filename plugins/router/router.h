@@ -92,6 +92,7 @@ struct Piece {
   bool commits() const;
   // Of the transaction, before anything else in it.
   bool sets_modes() const;
+  bool changes_role() const;
 };
 
 // Values of a statement, for its pieces.
@@ -130,11 +131,16 @@ struct BatchState {
 
 // The session's slot.
 struct SessionState {
+  // In session pooling: asked on its own server, under this catalog.
+  RoleSettings::Ptr own_facts;
+  CatalogPtr facts_are_of;
   BatchState batch;
   SurroundingsPtr surroundings;
   Scratch scratch;
   std::uint32_t copies = 0;   // tables for COPY in the transaction
   bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
+  // SET ROLE or the like, as far as it can be seen: what is known of the client's role does not hold.
+  bool has_other_role = false;
   // Why none of its statements goes direct, as of the last batch; None: some may.
   route::Reason off = route::Reason::None;
   std::string last_organization;  // of its last batch that went direct

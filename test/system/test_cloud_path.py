@@ -489,3 +489,90 @@ def test_a_change_of_the_routing_undoes_an_open_batch_aloud(proxy, world):
         assert rows(client, "select title from documents where id = %s" % key) == [(title,)]
     finally:
         world.run(*change, "fdw")
+
+
+def test_a_role_that_was_set_has_its_own_rights(proxy, world):
+    """What is known of the client's role must not be put into statements of another one."""
+    world.cluster.sql("do $$begin create role clerk; exception when duplicate_object then null; end$$")
+    world.sql("grant clerk to app; grant select (id, organization_id), update (title) on documents to clerk")
+    key, _ = documents(world, AT_HOME)[0]
+    for mode in ("transaction", "session"):
+        client = proxy(pool_mode=mode).connect()
+        client.query("select id from documents where id = " + key)
+        client.query("begin; set local role clerk")
+        assert rows(client, "select id from documents where id = " + key) == [(key,)]
+        assert client.ask(extended("update documents set title = 'c' where id = $1", [key])).tags == ["UPDATE 1"]
+        assert client.ask(query("select title from documents where id = " + key)).codes == ["42501"]
+        client.query("rollback")
+        client.send(parse("", "begin") + bind("", "") + execute() + parse("", "set local role clerk") + bind("", ""))
+        client.send(execute() + extended("select id from documents where id = $1", [key]))
+        assert client.ready().rows == [(key,)]
+        client.query("rollback")
+
+
+def test_a_lock_is_had_before_a_snapshot_is_taken(proxy, world):
+    client, other = proxy().connect(user="postgres"), world.cluster.connect(user="postgres", database=world.cloud)
+    client.query("begin")
+    client.query("lock table documents in share mode")
+    client.query("set transaction isolation level serializable")
+    client.query("rollback")
+    other.query("begin; lock table documents in exclusive mode; insert into audit (id) values (-5)")
+    client.query("begin isolation level repeatable read")
+    client.send(query("lock table documents in share mode"))
+    assert client.is_silent()
+    other.query("commit")
+    assert client.ready().tags == ["LOCK TABLE"]
+    assert client.value("select count(*) from audit where id = -5") == "1"
+    client.query("rollback")
+    other.query("delete from audit where id = -5")
+
+
+def test_too_many_values_are_told_as_ever(proxy, world):
+    client = proxy().connect()
+    for name in ("", "two"):
+        answer = client.ask(extended("select id from documents where id = $1", [key_of(world, AT_HOME), "2"], name=name))
+        assert answer.codes == ["08P01"] and "supplies 2 parameters" in answer.errors[0]["M"]
+
+
+def test_errors_of_a_copy_are_about_the_clients_own_text(proxy, world):
+    client = proxy().connect()
+    fault = client.fails("copy documents from stdin with (format nope)")
+    assert fault["P"] == "33"
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_where_all_are_at_home_keys_still_tell_who_has_a_local_part(cluster_of_session, start, mode):
+    home = World(cluster_of_session)
+    home.set_up(APPLICATION % 50, *TABLES)
+    home.run("init", "-db", home.dsn(home.cloud), "-control-user", "router")
+    p = start(
+        databases={"app": "host=127.0.0.1 port=%d dbname=%s" % (home.cluster.port, home.cloud)},
+        plugins="refs, router",
+        sections={
+            "refs": {"library": harness.plugin_file("refs")},
+            "router": {"library": harness.plugin_file("router"), "control_user": "router"},
+        },
+        pool_mode=mode,
+    )
+    p.wait_log("feed of router from app: up to date")
+    client = p.connect()
+    ((key, title), *_) = documents(home, "1")
+    for batch in forms("select id, title, count(*) from documents where id = %s group by id" % key):
+        assert client.ask(batch).rows[-1] == (key, title, "1")
+    ((conversation,), *_) = home.sql("select id from conversations where organization_id = 1").rows
+    upsert = "insert into messages (id, conversation_id) values (1, '%s') on conflict (id) do nothing" % conversation
+    assert client.ask(query(upsert)).tags == ["INSERT 0 0"]
+    client.drop()
+    p.stop()
+    home.drop()
+
+
+def test_copy_in_session_pooling(proxy, world):
+    client = proxy(pool_mode="session").connect()
+    client.send(query("copy documents (id, organization_id, title) from stdin"))
+    assert client.read().kind == "G"
+    client.send(copy_data(b"90001\t1\tcopied\n") + copy_done())
+    assert client.ready().tags == ["COPY 1"]
+    assert client.ask(query("delete from documents where id = 90001")).tags == ["DELETE 1"]
+    assert rows(client, "select title from documents where id = " + key_of(world, AT_HOME)) != []
+    assert rows(client, "select * from opened") == []

@@ -588,6 +588,49 @@ def test_a_value_of_the_session_is_that_clients_own(proxy, world):
             client.drop()
 
 
+def test_a_value_of_the_session_holds_where_nothing_can_stand_in_front(proxy, world):
+    client = proxy(tenant={"local_only": "0"}).connect()
+    client.query("set lokadb.tenant = 2")
+    answer = client.ask(query("begin isolation level repeatable read; %s; commit" % ALL))
+    assert answer.codes == ["0A000"] and not answer.rows and answer.status == "I"
+    client.query("begin isolation level repeatable read")
+    assert client.ask(query(ALL)).rows == rows_of(world, "2")
+    client.query("commit")
+    client.query("prepare p as " + ALL)
+    client.query("begin")
+    answer = client.ask(query("execute p"))
+    assert answer.codes == ["0A000"] and not answer.rows
+    client.query("rollback")
+    client.query("begin; set local lokadb.tenant = 3")
+    assert client.ask(query("execute p")).rows == rows_of(world, "3")
+    client.query("commit")
+
+
+def test_a_value_of_the_session_holds_before_the_catalog_has_come(prepared, world):
+    p = prepared(tenant={"local_only": "0"}, router={"control_user": "nobody_at_all"}).start()
+    a, b, none = p.connect(), p.connect(params={"options": "-c lokadb.tenant=1"}), p.connect()
+    a.query("set lokadb.tenant = 2")
+    for batch in (query, extended):
+        assert a.ask(batch(ALL)).rows == rows_of(world, "2")
+        assert b.ask(batch(ALL)).rows == rows_of(world, "1")
+        assert none.ask(batch("select count(*) from documents")).rows == [("100",)]
+    assert a.ask(query("begin; %s; commit" % ALL)).rows == rows_of(world, "2")
+    a.query("begin isolation level serializable")
+    assert a.ask(query(ALL)).rows == rows_of(world, "2")
+    a.query("commit")
+    assert a.ask(query(ALL + " --" + "x" * (2 << 20))).rows == rows_of(world, "2")
+    a.query("discard plans")
+
+
+def test_what_cannot_be_read_is_rejected_under_policy_reject(proxy, world):
+    client = proxy(router={"policy": "reject"}, max_routed_message=5000).connect()
+    large = query("select count(*) from documents --" + "x" * 400000)
+    assert client.ask(large).codes == ["0A000"]
+    client.query("begin; set local lokadb.tenant = 2")
+    assert client.ask(large).value == str(len(rows_of(world, "2")))
+    client.query("commit")
+
+
 # ------------------------------------------------------------------ all organizations
 
 
