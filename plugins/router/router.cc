@@ -86,6 +86,11 @@ int take_options(Options& out, const lokadb_section* section) {
   }
   out.control_user = option(section, "control_user");
   out.control_password = option(section, "control_password");
+  if (out.control_user.empty()) {
+    constexpr std::string_view kNoFeed =
+        "router: [router] has no control_user, so nothing is known of any cloud database, and nothing is routed";
+    host->log(1, lent(kNoFeed));
+  }
   constexpr std::string_view kLogins = "customers_app";
   lokadb_string name{}, value{};
   for (std::uint32_t i = 0; host->line(section, lent(kLogins), i, &name, &value) == LOKADB_OK; ++i)

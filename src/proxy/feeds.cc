@@ -30,7 +30,7 @@ FeedSettings settings_of(const PluginChain::FeedWish& wish, const DatabaseConfig
       {"options", kSettings},
       {"sslmode", std::string(name_of(o.server_tls_sslmode))},
       {"gssencmode", "disable"},
-      {"passfile", "/dev/null"},
+      {"passfile", "/dev/null/none"},  // no file; of one that is no plain file libpq complains on standard error
       {"keepalives_idle", "5"},
       {"keepalives_interval", "2"},
       {"keepalives_count", "3"},

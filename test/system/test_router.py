@@ -55,6 +55,16 @@ def documents(world, org):
     return rows
 
 
+def test_a_router_without_a_role_for_its_feed_says_so(start, world):
+    library = {name: {"library": harness.plugin_file(name)} for name in ("refs", "router")}
+    p = start(pool_mode="transaction", plugins="refs, router", sections=library)
+    p.wait_log(r"WARNING plugin router: .*\[router\] has no control_user")
+
+
+def test_feeds_have_nothing_to_say_on_standard_error(proxy, world):
+    assert "password file" not in proxy().stderr_path.read_text()
+
+
 def test_a_read_of_a_moved_organization_goes_direct(proxy, world):
     p = proxy()
     client = p.connect()
