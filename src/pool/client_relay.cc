@@ -131,6 +131,8 @@ Outcome ClientSession::forward(Request request, MessageHead head, Bytes in, std:
 }
 
 Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& used) {
+  // After an error in a batch the server ignores everything up to Sync, so that nothing in it is to be understood here.
+  if (is_linked() && leg_.server->skips_until_sync()) return forward(Request::Query, head, in, used);
   Bytes text = in.subspan(kHeaderSize, std::min<std::size_t>(head.body, in.size() - kHeaderSize));
   char first = first_letter(text);
   if (first == 's' && head.body <= kMaxDeallocate && text.size() == head.body && called_here(text_of(text))) {

@@ -161,3 +161,20 @@ def test_odd_names(proxy):
         assert client.value("execute %s" % name) == "1"
         client.query("deallocate %s" % name)
         assert client.fails("execute %s" % name)["C"] == "26000"
+
+
+@pytest.mark.parametrize(
+    "ignored", ["execute x", "prepare x as select 2", "deallocate x", "deallocate s", "select 3", "discard all"]
+)
+def test_what_comes_between_an_error_and_sync_is_ignored(proxy, ignored):
+    """Whatever a simple query there asks for: neither is it answered, nor does it change anything, nor end the proxy."""
+    client, other = proxy.connect(), proxy.connect()
+    client.query("prepare x as select 1")
+    client.ask(wire.parse("s", "select 4") + wire.sync())
+    client.send(wire.parse("", "select nonsense(") + wire.flush())
+    assert client.read().kind == "E"
+    client.send(wire.query(ignored))
+    assert client.is_silent(0.2)
+    assert client.ask(wire.sync()).kinds == "Z"
+    assert client.value("execute x") == "1" and bound(client, "s").rows == [("4",)]
+    assert other.value("select 5") == "5"
