@@ -92,9 +92,9 @@ typedef struct lokadb_batch_info {
   uint32_t statement_count;
   uint8_t transaction_status; /* 'I', 'T' or 'E' before the batch, as ReadyForQuery told the client */
   uint8_t ends_in_flush;      /* not in Sync: the client waits for answers with the batch still open */
-  uint8_t is_whole;           /* 0: larger than the proxy gathers (max_routed_message), only the beginning is here */
-  lokadb_string database;     /* as the client named it */
-  lokadb_string role;         /* user of the client */
+  uint8_t is_whole; /* 0: larger than the proxy gathers (max_routed_message): one statement, LOKADB_OTHER, no text */
+  lokadb_string database; /* as the client named it */
+  lokadb_string role;     /* user of the client */
   lokadb_string client_encoding;
   uint8_t is_session_pooled; /* the client keeps its server: what it was set to is not all known */
   uint32_t attempt; /* how many times the batch has been decided already: an answer proved out of date (LK001) */
