@@ -27,7 +27,7 @@ class AnswerSink {
   // Whether it is to be told what each statement that is used takes and gives (pool/result_forms.h).
   virtual bool wants_forms() const { return false; }
   // `statement`: the number of the prepared one; 0: the unnamed one, in the order of their Parse messages.
-  virtual void on_described(std::uint64_t, RowsMark) {}
+  virtual void on_described(std::uint64_t /*statement*/, RowsMark /*form*/, RowsMark /*rows*/) {}
 
   static constexpr std::size_t kWholeRow = 65536, kWholeMessage = 1 << 20;
 

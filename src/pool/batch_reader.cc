@@ -15,6 +15,13 @@ struct ParsedText {
   std::string_view text;
   std::vector<std::uint32_t> types;
   std::uint64_t known_as = 0;
+
+  // Those that the client has been told instead of saying them.
+  void add_types(const std::vector<std::uint32_t>& told) {
+    if (types.size() < told.size()) types.resize(told.size());
+    for (std::size_t i = 0; i < told.size(); ++i)
+      if (types[i] == 0) types[i] = told[i];
+  }
 };
 
 std::optional<ParsedText> read_parse_body(Bytes body) {
@@ -101,9 +108,10 @@ class Reader {
     }
     std::optional<ParsedText> earlier;
     if (!name.empty()) {
-      if (const StatementPtr& there = statements_.find(name)) {
-        earlier = read_parse_body(there->body());
-        if (earlier) earlier->known_as = there->number();
+      if (const auto& known = statements_.look_up(name); known.statement) {
+        earlier = read_parse_body(known.statement->body());
+        if (earlier) earlier->known_as = known.statement->number();
+        if (earlier && known.types) earlier->add_types(*known.types);
       }
     } else if (unnamed_.is_known) {
       earlier = read_parse_body(unnamed_.body);

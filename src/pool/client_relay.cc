@@ -21,7 +21,6 @@ constexpr std::size_t kMaxOutstanding = 1u << 20;   // requests of one client th
 constexpr std::size_t kMaxDeallocate = 256;         // a longer Query is not looked into
 constexpr std::size_t kMaxCommand = 65536;          // the same for PREPARE and EXECUTE
 constexpr std::size_t kMaxNames = 65536;            // portal and statement name of one message
-constexpr std::string_view kNoStatement = "PGBOUNCER_0";
 
 // Whole string up to its zero byte at `at` of what is here of a body; nullopt: its end has not come yet.
 std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
@@ -384,7 +383,7 @@ Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used
   std::string_view before = as_text(in.subspan(kHeaderSize, portal->size() + 1));
   if (fitness == ServerConnection::Fitness::Unfit) {
     server.expect_changed_rows(Request::Bind, *statement);
-    send_renamed(head, before, kNoStatement, name->size());
+    send_renamed(head, before, ServerConnection::kNoStatement, name->size());
   } else {
     server.expect_use(Request::Bind, *statement);
     send_renamed(head, before, statement->server_name(), name->size());
@@ -427,7 +426,7 @@ Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& 
   if (fitness == ServerConnection::Fitness::Asked) return Outcome::Wait;
   if (fitness == ServerConnection::Fitness::Unfit) {
     server.expect_changed_rows(Request::Describe, *known.statement);
-    send_renamed(head, "S", kNoStatement, name->size());
+    send_renamed(head, "S", ServerConnection::kNoStatement, name->size());
   } else {
     server.expect_use(Request::Describe, *known.statement);
     send_renamed(head, "S", known.statement->server_name(), name->size());

@@ -283,11 +283,17 @@ CloudBatch::Sent CloudBatch::send_describe(const BatchReplacement& r, std::strin
 CloudBatch::Sent CloudBatch::send_bind(const BatchReplacement& r, const BatchStatement& statement, Bytes message) {
   ServerConnection& server = *session_.leg().server;
   StatementPtr prepared = statement_of(r, statement, server.pooler.tracked);
-  server.ensure_prepared(prepared);
+  // Its columns are those of the client's own, of which it may have been told.
+  const ClientStatements::Known& own = session_.statements().look_up(statement.name);
+  bool is_told = own.statement != nullptr && own.statement->has_settled_rows();
+  auto fitness = server.prepare_for({prepared, is_told ? own.rows : kUnknownRows, nullptr});
+  if (fitness == ServerConnection::Fitness::Asked) return Sent::Waits;
+  bool is_unfit = fitness == ServerConnection::Fitness::Unfit;
   ByteBuffer out;
-  if (!write_client_bind(out, message.subspan(kHeaderSize), prepared->server_name(), r)) return Sent::Failed;
+  std::string name = is_unfit ? ServerConnection::kNoStatement : prepared->server_name();
+  if (!write_client_bind(out, message.subspan(kHeaderSize), name, r)) return Sent::Failed;
   server.note_residue(prepared->residue());
-  server.expect_use(Request::Bind, *prepared);
+  is_unfit ? server.expect_changed_rows(Request::Bind, *own.statement) : server.expect_use(Request::Bind, *prepared);
   server.stream().send_copy(out.bytes());
   return Sent::All;
 }

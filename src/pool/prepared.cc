@@ -111,7 +111,7 @@ const ClientStatements::Known& ClientStatements::look_up(std::string_view name) 
 }
 
 void ClientStatements::set(std::string_view name, StatementPtr statement, RowsMark rows) {
-  Known known{std::move(statement), rows};
+  Known known{std::move(statement), rows, nullptr};
   auto it = names_.find(name);
   if (it != names_.end())
     it->second = std::move(known);
@@ -135,9 +135,14 @@ void ClientStatements::set_rows(std::uint64_t number, RowsMark rows) {
     if (known.statement->number() == number) known.rows = rows;
 }
 
+void ClientStatements::set_types(std::uint64_t number, const ParameterTypes& types) {
+  for (auto& [name, known] : names_)
+    if (known.statement->number() == number) known.types = types;
+}
+
 void ClientStatements::replace(const PreparedStatement& old, const StatementPtr& by) {
   for (auto& [name, known] : names_)
-    if (known.statement.get() == &old) known = {by, kUnknownRows};
+    if (known.statement.get() == &old) known = {by, kUnknownRows, nullptr};
 }
 
 std::string_view ClientStatements::name_of(std::string_view server_name) const {
@@ -173,6 +178,11 @@ void ServerStatements::add(StatementPtr statement, RowsMark rows) {
 void ServerStatements::set_rows(std::uint64_t number, RowsMark rows) {
   auto it = places_.find(number);
   if (it != places_.end()) it->second->rows = rows;
+}
+
+void ServerStatements::set_form(std::uint64_t number, RowsMark form) {
+  auto it = places_.find(number);
+  if (it != places_.end()) it->second->form = form;
 }
 
 void ServerStatements::remove(const PreparedStatement& statement) {

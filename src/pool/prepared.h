@@ -48,6 +48,9 @@ class PreparedStatement {
 };
 using StatementPtr = std::shared_ptr<const PreparedStatement>;
 
+// Type OIDs as a ParameterDescription has them.
+using ParameterTypes = std::shared_ptr<const std::vector<std::uint32_t>>;
+
 // The one object for this text and these types. Any thread.
 StatementPtr intern_statement(Bytes body, const TrackedNames& tracked, Residue more = residue::kNone);
 // The same for a statement of SQL PREPARE, of which `rest` stands behind the name.
@@ -66,6 +69,7 @@ class ClientStatements {
   struct Known {
     StatementPtr statement;
     RowsMark rows = kUnknownRows;  // what the client was told of them
+    ParameterTypes types;          // what it was told of its parameters; null: nothing
   };
   // Its statement is null: unknown name.
   const Known& look_up(std::string_view name) const;
@@ -76,6 +80,7 @@ class ClientStatements {
   bool has_retired(std::uint64_t number) const;
   // For all names of the statement.
   void set_rows(std::uint64_t number, RowsMark rows);
+  void set_types(std::uint64_t number, const ParameterTypes& types);
   // All its names are those of the other one now.
   void replace(const PreparedStatement& old, const StatementPtr& by);
   // A name of the statement that servers know under this one; empty: none.
@@ -98,6 +103,7 @@ class ServerStatements {
   struct Entry {
     StatementPtr statement;
     RowsMark rows;
+    RowsMark form = kUnknownRows;  // form_of_statement
   };
   bool has(const PreparedStatement& statement) const { return places_.contains(statement.number()); }
   // Null: not here.
@@ -106,6 +112,7 @@ class ServerStatements {
   const Entry* use(const PreparedStatement& statement);
   void add(StatementPtr statement, RowsMark rows = kUnknownRows);
   void set_rows(std::uint64_t number, RowsMark rows);
+  void set_form(std::uint64_t number, RowsMark form);
   void remove(const PreparedStatement& statement);
   // The one unused for longest, or null.
   StatementPtr oldest() const { return order_.empty() ? nullptr : order_.front().statement; }

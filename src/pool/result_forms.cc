@@ -52,7 +52,7 @@ void ResultForms::begin() {
   of_query_ = kNoRows;
   has_failed_ = false;
   asked_.clear();
-  is_known_ = true;
+  is_known_ = is_expected_ = true;
 }
 
 void ResultForms::unnamed_sent() { ++unnamed_sent_; }
@@ -69,20 +69,24 @@ void ResultForms::answered(char type, Bytes body) {
   of_query_ = kNoRows;
 }
 
-void ResultForms::described(std::uint64_t statement, RowsMark form) {
+void ResultForms::described(std::uint64_t statement, RowsMark form, RowsMark rows) {
   if (statement == 0)
-    unnamed_.push_back(form);
+    unnamed_.push_back({form, rows});
   else
-    named_[statement] = form;
+    named_[statement] = {form, rows};
 }
 
-RowsMark ResultForms::form_of(const Used& used) const {
+void ResultForms::client_expects(RowsMark rows) {
+  if (!used_.empty()) used_.back().expected = rows;
+}
+
+ResultForms::Described ResultForms::described_as(const Used& used) const {
   if (used.statement == 0) {
     bool is_there = used.unnamed > 0 && used.unnamed <= unnamed_.size();
-    return is_there ? unnamed_[used.unnamed - 1] : kUnknownRows;
+    return is_there ? unnamed_[used.unnamed - 1] : Described();
   }
   auto it = named_.find(used.statement);
-  return it != named_.end() ? it->second : kUnknownRows;
+  return it != named_.end() ? it->second : Described();
 }
 
 // Statements stand in the order of their Binds, and then those without; or are those of one Query.
@@ -91,11 +95,15 @@ RowsMark ResultForms::form_of(std::size_t statement) const {
     RowsMark rows = statement < simple_.size() ? simple_[statement] : of_query_;
     return form_of_statement(as_bytes({kNoParameters, sizeof kNoParameters}), rows);
   }
-  return statement < used_.size() ? form_of(used_[statement]) : kUnknownRows;
+  return statement < used_.size() ? described_as(used_[statement]).form : kUnknownRows;
 }
 
 std::vector<std::string> ResultForms::to_ask() {
   asked_.clear();
+  for (const Used& used : used_) {
+    RowsMark rows = described_as(used).rows;
+    if (used.expected != kUnknownRows && rows != kUnknownRows && rows != used.expected) is_expected_ = false;
+  }
   std::vector<std::string> bodies;
   for (std::size_t i = 0; i < statements_.size(); ++i) {
     RowsMark form = form_of(i);
@@ -113,7 +121,7 @@ std::vector<std::string> ResultForms::to_ask() {
 }
 
 bool ResultForms::settle(const std::vector<RowsMark>& told) {
-  bool is_same = told.size() == asked_.size() && (is_known_ || has_failed_);
+  bool is_same = told.size() == asked_.size() && (is_known_ || has_failed_) && is_expected_;
   for (std::size_t i = 0; i < told.size() && i < asked_.size(); ++i) {
     if (told[i] != kUnknownRows) known_.keep(asked_[i].body, told[i]);
     is_same = is_same && told[i] == asked_[i].form;

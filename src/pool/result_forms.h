@@ -47,7 +47,9 @@ class ResultForms {
   void statement_used(std::uint64_t statement);  // a Bind; behind these, a Parse without Bind; 0: the unnamed one
   void answered(char type, Bytes body);          // what the client is to get; type of message
   // 0: of the next unnamed one; else as statement_used was told, before it or after it.
-  void described(std::uint64_t statement, RowsMark form);
+  void described(std::uint64_t statement, RowsMark form, RowsMark rows);
+  // What the client was told of the rows of the statement that was used last; kUnknownRows: nothing.
+  void client_expects(RowsMark rows);
 
   // When the answers so far prove that all statements have begun: bodies of Parse messages that the client's own
   // database has to describe.
@@ -59,24 +61,30 @@ class ResultForms {
   struct Used {
     std::uint64_t statement;
     std::size_t unnamed;  // so many of them had been sent
+    RowsMark expected = kUnknownRows;
+  };
+  struct Described {
+    RowsMark form = kUnknownRows, rows = kUnknownRows;
   };
   struct Asked {
     std::string body;
     RowsMark form;
   };
   RowsMark form_of(std::size_t statement) const;
-  RowsMark form_of(const Used& used) const;
+  Described described_as(const Used& used) const;
 
   const std::vector<BatchStatement>& statements_;
   KnownForms& known_;
   std::size_t unnamed_sent_ = 0;
   std::vector<Used> used_;
-  std::vector<RowsMark> unnamed_, simple_;
-  std::unordered_map<std::uint64_t, RowsMark> named_;
+  std::vector<Described> unnamed_;
+  std::vector<RowsMark> simple_;
+  std::unordered_map<std::uint64_t, Described> named_;
   RowsMark of_query_ = kNoRows;  // of the statement of a Query that answers now
   bool has_failed_ = false;
   std::vector<Asked> asked_;
-  bool is_known_ = true;  // all forms here
+  bool is_known_ = true;     // all forms here
+  bool is_expected_ = true;  // none of them is other than the client was told
 };
 
 }  // namespace lokadb

@@ -16,6 +16,7 @@ namespace {
 // for its turn in a small pool may meet them all. More than that is something that does not end.
 constexpr int kMaxStaleGates = 8;
 constexpr std::string_view kPaused = "55P03";
+constexpr std::string_view kChangedPlan = "0A000";
 constexpr char kOtherForm[] = "a statement's parameters or columns differ from the cloud's";
 
 Error plain_error(std::string_view state, std::string text, std::string to_log = {}) {
@@ -26,7 +27,7 @@ Error plain_error(std::string_view state, std::string text, std::string to_log =
 // names (class 42), and a plan whose columns are others now (0A000). Empty: another error.
 std::string code_of_its_own(Bytes error) {
   auto fields = parse_error_fields(error.subspan(std::min(error.size(), kHeaderSize)));
-  bool is_its_own = fields && (fields->code.starts_with("42") || fields->code == "0A000");
+  bool is_its_own = fields && (fields->code.starts_with("42") || fields->code == kChangedPlan);
   return is_its_own ? std::string(fields->code) : std::string();
 }
 }  // namespace
@@ -174,14 +175,18 @@ void RoutedBatch::release_cloud_leg() {
 }
 
 void RoutedBatch::give_back_leg() {
+  if (!session_.leg_.server->is_clean()) return close_leg("server left in an unknown state");
   ServerConnection* server = std::exchange(session_.leg_.server, nullptr);
   session_.enter(ClientState::Idle);
-  if (!server->is_clean()) {
-    server->unlink();
-    return server->close("server left in an unknown state");
-  }
   server->unlink();
   server->give_back();
+}
+
+void RoutedBatch::close_leg(const char* why) {
+  ServerConnection* server = std::exchange(session_.leg_.server, nullptr);
+  session_.enter(ClientState::Idle);
+  server->unlink();
+  server->close(why);
 }
 
 bool RoutedBatch::server_refused(const Error& error) {
@@ -305,12 +310,13 @@ void RoutedBatch::note_sent(char type, Bytes body) {
 }
 
 void RoutedBatch::note_used(std::string_view name) {
-  const StatementPtr& statement = session_.statements().find(name);
-  forms_->statement_used(statement != nullptr ? statement->number() : 0);
+  const ClientStatements::Known& known = session_.statements().look_up(name);
+  forms_->statement_used(known.statement != nullptr ? known.statement->number() : 0);
+  if (known.statement != nullptr && known.statement->has_settled_rows()) forms_->client_expects(known.rows);
 }
 
-void RoutedBatch::on_described(std::uint64_t statement, RowsMark form) {
-  if (forms_) forms_->described(statement, form);
+void RoutedBatch::on_described(std::uint64_t statement, RowsMark form, RowsMark rows) {
+  if (forms_) forms_->described(statement, form, rows);
 }
 
 // Whether the snapshot of the batch's last statement is taken when this message has come.
@@ -376,7 +382,7 @@ void RoutedBatch::on_ready(ServerConnection& server, char status) {
   if (must_start_over_) return;
   is_complete_ = true;
   if (status != 'I') log_line(LogLevel::Error, "%s direct batch left a transaction open", server.log_name().c_str());
-  give_back_leg();
+  refused_there_ == kChangedPlan ? close_leg("its prepared statements have changed") : give_back_leg();
   if (!refused_there_.empty()) return result_differs("a statement fails there with SQLSTATE " + refused_there_);
   if (check_ == Check::None) begin_check();
   if (check_ == Check::Passed) return finish();

@@ -76,7 +76,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void on_server_lost(ServerConnection& server, const Error& error) override;
   bool is_blocked() const override;
   bool wants_forms() const override { return forms_.has_value(); }
-  void on_described(std::uint64_t statement, RowsMark form) override;
+  void on_described(std::uint64_t statement, RowsMark form, RowsMark rows) override;
 
  private:
   enum class Phase : std::uint8_t {
@@ -119,6 +119,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void decide_without_target(const std::string& fault, const Error& if_there_is_none);
   void result_differs(const std::string& how);
   void give_back_leg();
+  void close_leg(const char* why);
   void drop_legs();
   void fail(const Error& error);
   void fail_with(Bytes error_message);

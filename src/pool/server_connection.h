@@ -144,6 +144,7 @@ class ServerConnection final : public StreamOwner,
   void send_own_sync();
   // An empty statement under this name (SQL), which a DEALLOCATE of the client's takes away again.
   static constexpr char kThrowaway[] = "pgbouncer_throwaway";
+  static constexpr char kNoStatement[] = "PGBOUNCER_0";  // a name that none has
   void prepare_throwaway();
   void send_parse(const PreparedStatement& statement);
   void note_prepared(const StatementPtr& statement);  // a client's own Parse of it is being sent; makes room
@@ -317,7 +318,10 @@ class ServerConnection final : public StreamOwner,
   std::string with_own_name(std::string_view error);
   Fitness tell_form_of(const StatementPtr& statement);
   void ask_for_rows(const PreparedStatement& statement);
+  // Of the answers to Describe. Parameter types are for plugins, which read the values of a Bind.
+  bool is_noted(char type) const;
   void note_description(const Expected& answered, char type, Bytes body);
+  void note_parameter_types(std::uint64_t statement, Bytes body);
   void note_rows(const Expected& answered, RowsMark rows);
   bool is_about_changed_rows(std::string_view error);
   void forget_changed_statement(std::uint64_t number);

@@ -82,17 +82,33 @@ void ServerConnection::tell_error(Bytes message) {
   worker_->loop.arena().adopt(std::move(own));  // until it has been sent
 }
 
+bool ServerConnection::is_noted(char type) const {
+  return type != 't' || (client_ != nullptr && client_->routing() != nullptr);
+}
+
 // `body` is empty if the message is too large to be looked at.
 void ServerConnection::note_description(const Expected& answered, char type, Bytes body) {
   if (type == 't') {
     described_parameters_ = as_text(body);
+    if (answered.for_client && sink_ == nullptr) note_parameter_types(answered.statement, body);
     return;
   }
   RowsMark rows = type == 'n' ? kNoRows : body.empty() ? kUnknownRows : mark_of_rows(body);
   if (!answered.tells_form) return note_rows(answered, rows);
   RowsMark form = form_of_statement(as_bytes(described_parameters_), rows);
-  if (answered.statement != 0) statements_.set_rows(answered.statement, form);
-  if (sink_ != nullptr) sink_->on_described(answered.statement, form);
+  if (answered.statement != 0) {
+    statements_.set_rows(answered.statement, rows);
+    statements_.set_form(answered.statement, form);
+  }
+  if (sink_ != nullptr) sink_->on_described(answered.statement, form, rows);
+}
+
+// A driver that was told them leaves the types out of its Parse, and sends values as they are written in binary.
+void ServerConnection::note_parameter_types(std::uint64_t statement, Bytes body) {
+  MessageReader reader(body);
+  auto types = std::make_shared<std::vector<std::uint32_t>>();
+  for (std::size_t n = reader.u16(); n > 0 && reader.ok(); --n) types->push_back(reader.u32());
+  if (reader.finished() && client_ != nullptr) client_->statements().set_types(statement, types);
 }
 
 // A description of a statement's rows has come, for the client or for us.
@@ -110,6 +126,7 @@ void ServerConnection::note_rows(const Expected& answered, RowsMark rows) {
 bool ServerConnection::is_about_changed_rows(std::string_view error) {
   std::uint64_t number = replies_.front().statement;
   if (number == 0) return false;
+  if (sink_ != nullptr && sink_->wants_forms()) return false;  // nobody is told; it is decided again
   if (replies_.front().rows_have_changed) return error.find(kUnknownStatementCode) != error.npos;
   if (error.find(kChangedRowsCode) != error.npos && error.find(kChangedRowsRoutine) != error.npos) return true;
   bool is_absent = error.find(kUnknownStatementCode) != error.npos && statements_.find(number) == nullptr;

@@ -138,7 +138,7 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   }
   if (type == 'D' && (step_ == Step::ReadDefaults || step_ == Step::ReadSettings))
     return handle_settings_answer(in, total, used);
-  if (owed.tells_form || (owed.request == Request::Describe && owed.statement != 0 && type != 't')) {
+  if (owed.tells_form || (owed.request == Request::Describe && owed.statement != 0 && is_noted(type))) {
     if (in.size() < total && total <= kMaxDescription) return false;
     note_description(owed, type, in.size() >= total ? in.subspan(kHeaderSize, total - kHeaderSize) : Bytes());
   }

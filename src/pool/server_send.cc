@@ -132,8 +132,8 @@ ServerConnection::Fitness ServerConnection::tell_form_of(const StatementPtr& sta
   ensure_prepared(statement);
   const auto* there = statements_.use(*statement);
   if (there == nullptr) return Fitness::Fit;
-  if (there->rows != kUnknownRows)
-    sink_->on_described(statement->number(), there->rows);
+  if (there->form != kUnknownRows)
+    sink_->on_described(statement->number(), there->form, there->rows);
   else
     ask_for_form(statement->server_name(), statement->number());
   return Fitness::Fit;

@@ -81,7 +81,7 @@ typedef struct lokadb_statement {
 
 typedef struct lokadb_parameter {
   uint32_t struct_size;   /* filled in by the plugin before the call */
-  uint32_t declared_type; /* type OID from Parse; 0 = left to the server */
+  uint32_t declared_type; /* type OID from Parse, or as the client was told it; 0: left to the server */
   uint8_t is_null;
   uint8_t is_binary;
   lokadb_string value;

@@ -1,5 +1,6 @@
 """The plugins refs and router on a real cloud and organizations: what goes direct, and that it is right."""
 
+import struct
 import threading
 import time
 
@@ -349,3 +350,28 @@ def test_settings_of_roles_hold_there_too(proxy, world):
             assert client.value("select count(*) from documents where organization_id = 2") == "40"
     pools = {r["database"] for r in p.show("pools") if r["database"].startswith("lokadb:2#")}
     assert len(pools) == 2
+
+
+def test_a_driver_that_was_told_the_types_of_parameters_goes_direct(proxy, world):
+    """As asyncpg and pgx do: Parse without types, Describe, and then values in binary."""
+
+    def bind_binary(name, number):
+        body = wire.cstr("") + wire.cstr(name) + struct.pack("!HHHiqH", 1, 1, 1, 8, number, 0)
+        return wire.message("B", body) + execute() + sync()
+
+    p = proxy()
+    client, other = p.connect(), p.connect()
+    key, title = documents(world, "2")[0]
+    sql = "select title from documents where id = $1"
+    told = client.ask(parse("s", sql) + wire.describe("S", "s") + wire.flush() + sync())
+    assert told.kinds.startswith("1tT")
+    for _ in range(3):
+        assert client.ask(bind_binary("s", int(key))).rows == [(title,)]
+    assert counts(p).get("key-found") == 3
+    # Who was not told is not believed: the bytes could mean anything.
+    other.ask(parse("s", sql) + sync())
+    assert other.ask(bind_binary("s", int(key))).rows == [(title,)]
+    # Nor is what was told about another statement of that name.
+    client.ask(wire.close("S", "s") + parse("s", "select title, 1 from documents where id = $1") + sync())
+    assert client.ask(bind_binary("s", int(key))).rows == [(title, "1")]
+    assert counts(p).get("key-found") == 3

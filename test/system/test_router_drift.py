@@ -108,3 +108,37 @@ def test_an_error_about_names_is_the_clouds(proxy, world):
         told = client.fails(sql)
         plain = world.cluster.connect(database=world.cloud).fails(sql)
         assert (told["C"], told["M"], told.get("P")) == (plain["C"], plain["M"], plain.get("P")) and told["C"] == "42703"
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["same", "new"])
+@pytest.mark.parametrize("where", ["direct", "cloud"])
+def test_who_was_told_of_other_columns_does_not_get_new_ones(proxy, world, anew, where):
+    """The tables are changed everywhere, so that nothing differs but what the client knows; on servers that have the
+    statement, and on new ones."""
+    p = proxy()
+    client = p.connect()
+    sql, value = (ALL % "$1", "2") if where == "direct" else ("select * from documents where id = $1", "2")
+    assert len(client.ask(parse("s", sql) + describe("S", "s") + sync()).columns) == 3
+    run = bind("", "s", [value]) + execute() + sync()
+
+    def ask():
+        if where == "direct":
+            return client.ask(run)
+        client.query("begin")
+        answer = client.ask(run)
+        client.query("rollback")
+        return answer
+
+    assert ask().rows
+    databases = [world.cloud, *world.org_database.values()]
+    for database in databases:
+        world.cluster.sql("alter table documents add extra int", database)
+    try:
+        if anew:
+            p.admin("reconnect")
+        assert ask().codes == ["0A000"]
+        answer = p.connect().ask(extended(sql, [value]))
+        assert len(answer.columns) == 4 and len(answer.rows[0]) == 4
+    finally:
+        for database in databases:
+            world.cluster.sql("alter table documents drop extra", database)

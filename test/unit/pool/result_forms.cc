@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(the_cloud_is_asked_once) {
   for (int i = 0; i < 2; ++i) {
     ResultForms& f = begin({bound("select 1")});
     f.statement_used(7);
-    f.described(7, kOne);
+    f.described(7, kOne, kUnknownRows);
     auto asked = f.to_ask();
     BOOST_TEST(asked.size() == (i == 0 ? 1u : 0u));
     if (i == 0) BOOST_TEST(asked[0] == body("select 1"));
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(another_form_is_told_and_asked_again_each_time) {
   for (int i = 0; i < 2; ++i) {
     ResultForms& f = begin({bound("select 1")});
     f.statement_used(7);
-    f.described(7, kOne);
+    f.described(7, kOne, kUnknownRows);
     BOOST_TEST(f.to_ask().size() == 1u);
     BOOST_TEST(!f.settle({kTwo}));
   }
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(what_is_kept_may_be_out_of_date) {
   known.keep(body("select 1"), kOne);
   ResultForms& f = begin({bound("select 1")});
   f.statement_used(7);
-  f.described(7, kTwo);
+  f.described(7, kTwo, kUnknownRows);
   BOOST_TEST(f.to_ask().size() == 1u);
   BOOST_TEST(f.settle({kTwo}));
   BOOST_TEST(known.find(body("select 1")) == kTwo);
@@ -95,14 +95,14 @@ BOOST_AUTO_TEST_CASE(declared_types_count) {
   known.keep(body("select $1"), kOne);
   ResultForms& f = begin({bound("select $1", {23})});
   f.statement_used(7);
-  f.described(7, kOne);
+  f.described(7, kOne, kUnknownRows);
   BOOST_TEST(f.to_ask().size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_that_is_missing_is_no_agreement) {
   ResultForms& f = begin({bound("select 1")});
   f.statement_used(7);
-  f.described(7, kOne);
+  f.described(7, kOne, kUnknownRows);
   f.to_ask();
   BOOST_TEST(!f.settle({}));
 }
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_form_that_is_not_known_here_is_no_agreement) {
   for (RowsMark form : {kUnknownRows, kOne}) {
     ResultForms& f = begin({bound("select 1")});
     f.statement_used(7);
-    f.described(form == kOne ? 8 : 7, form);
+    f.described(form == kOne ? 8 : 7, form, kUnknownRows);
     BOOST_TEST(f.to_ask().empty());
     BOOST_TEST(!f.settle({}));
   }
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_form_that_is_not_known_here_is_no_agreement) {
 BOOST_AUTO_TEST_CASE(what_failed_has_no_form) {
   ResultForms& f = begin({bound("select 1"), bound("select 2")});
   f.statement_used(7);
-  f.described(7, kOne);
+  f.described(7, kOne, kUnknownRows);
   f.answered('E', {});
   BOOST_TEST(f.to_ask().size() == 1u);
   BOOST_TEST(f.settle({kOne}));
@@ -133,8 +133,8 @@ BOOST_AUTO_TEST_CASE(unnamed_statements_are_told_apart_by_their_order) {
   f.unnamed_sent();
   f.statement_used(0);
   f.statement_used(0);
-  f.described(0, kOne);
-  f.described(0, kTwo);
+  f.described(0, kOne, kUnknownRows);
+  f.described(0, kTwo, kUnknownRows);
   auto asked = f.to_ask();
   BOOST_TEST(asked.size() == 2u);  // the third is the second once more
   BOOST_TEST(!f.settle({kTwo, kOne}));
@@ -149,8 +149,8 @@ BOOST_AUTO_TEST_CASE(a_parse_alone_counts_if_it_was_described) {
     ResultForms& f = begin({bound("select 1"), alone});
     f.statement_used(7);
     f.statement_used(8);
-    f.described(7, kOne);
-    if (is_described) f.described(8, kTwo);
+    f.described(7, kOne, kUnknownRows);
+    if (is_described) f.described(8, kTwo, kUnknownRows);
     std::size_t asked = f.to_ask().size();
     BOOST_TEST(asked == (is_described ? 2u : 1u));
     BOOST_TEST(f.settle(is_described ? std::vector{kOne, kTwo} : std::vector{kOne}));
@@ -170,6 +170,18 @@ BOOST_AUTO_TEST_CASE(a_query_is_known_by_what_it_answers) {
   constexpr char kNone[] = {0, 0};
   RowsMark nothing = form_of_statement(as_bytes({kNone, 2}), kNoRows);
   BOOST_TEST(f.settle({form_of(23), nothing, form_of(20)}));
+}
+
+BOOST_AUTO_TEST_CASE(the_client_gets_no_other_rows_than_it_was_told_of) {
+  known.keep(body("select 1"), kOne);
+  for (RowsMark told : {RowsMark(5), kUnknownRows, RowsMark(6)}) {
+    ResultForms& f = begin({bound("select 1")});
+    f.statement_used(7);
+    f.client_expects(told);
+    f.described(7, kOne, 5);
+    BOOST_TEST(f.to_ask().empty());
+    BOOST_TEST(f.settle({}) == (told != 6));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(it_begins_anew) {
