@@ -327,7 +327,7 @@ def test_what_is_accepted_or_tells_the_organization_is_no_obstacle(cloud):
 def owners(cloud):
     """The installer boss owns schema lokadb but is no superuser; maker owns the tables."""
     c = cloud.cluster
-    for role in ("boss", "maker", "stranger"):
+    for role in ("boss", "maker", "outsider"):
         c.sql("drop role if exists %s" % role, "postgres")
         c.sql("create role %s login" % role, "postgres")
     cloud.sql(
@@ -338,7 +338,7 @@ def owners(cloud):
     cloud.run("init", user="boss", check=True)
     yield cloud
     cloud.close()
-    for role in ("boss", "maker", "stranger"):
+    for role in ("boss", "maker", "outsider"):
         c.sql("drop role %s" % role, "postgres")
 
 
