@@ -198,7 +198,7 @@ class CloudWork {
     lokadb_step_value values[2] = {};
     values[0] = text(catalog_.setting());
     values[1] = text(tenant);
-    return add_step(enters_all ? kTenantOfWrite : kTenant, values, 2, statement);
+    return add_step(batch_, LOKADB_BEFORE, enters_all ? kTenantOfWrite : kTenant, values, statement);
   }
 
   int add_gate(std::string_view sql, const std::string* tenant, std::uint32_t statement) {
@@ -213,7 +213,7 @@ class CloudWork {
       values[count++] = text(catalog_.setting());
       values[count++] = text(*tenant);
     }
-    int result = add_step(sql, values, count, statement);
+    int result = add_step(batch_, LOKADB_BEFORE, sql, {values, count}, statement);
     pending_gate_.reset();
     return result;
   }
@@ -223,17 +223,6 @@ class CloudWork {
     v.type = catalog::kTextOid;
     v.value = lent(value);
     return v;
-  }
-
-  int add_step(std::string_view sql, const lokadb_step_value* values, std::uint32_t count, std::uint32_t statement) {
-    lokadb_step step{};
-    step.struct_size = sizeof step;
-    step.moment = LOKADB_BEFORE;
-    step.sql = lent(sql);
-    step.value_count = count;
-    step.values = values;
-    step.statement = statement;
-    return host->add_step(batch_, &step) == UINT32_MAX ? LOKADB_FAILED : LOKADB_OK;
   }
 
   // --- other words
@@ -301,7 +290,8 @@ class CloudWork {
     auto made = copy_through_table(table, text, parsed.statements.front(), session_.copies);
     if (!made) return LOKADB_OK;
     ++session_.copies;
-    if (add_step(made->make_table, nullptr, 0, pieces_[index].statement) != LOKADB_OK) return LOKADB_FAILED;
+    if (add_step(batch_, LOKADB_BEFORE, made->make_table, {}, pieces_[index].statement) != LOKADB_OK)
+      return LOKADB_FAILED;
     lokadb_replacement r{};
     r.struct_size = sizeof r;
     r.statement = pieces_[index].statement;

@@ -238,7 +238,7 @@ class Decision {
       if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
         state_.not_direct = Reason::SessionCommand;
       if (s.form == LOKADB_OTHER) continue;
-      if (!is_readable(view(s.text), view(info_.client_encoding))) {
+      if (!sql::is_readable(view(s.text), view(info_.client_encoding))) {
         state_.is_unread = state_.is_unread || (s.form != LOKADB_PARSE && may_read_tables(view(s.text)));
         continue;
       }
@@ -395,7 +395,7 @@ class Decision {
 
   int refuse_with(std::string_view sqlstate, Reason reason) {
     out_->kind = LOKADB_REFUSE;
-    std::copy_n(sqlstate.data(), 5, out_->sqlstate);
+    std::copy_n(sqlstate.data(), std::min<std::size_t>(sqlstate.size(), 5), out_->sqlstate);
     out_->message = lent(state_.message);
     out_->hint = lent(state_.hint);
     return because(reason);
@@ -535,13 +535,7 @@ class Decision {
     values[2].value = lent(analysis.p_tables);
     values[3].value = lent(keys);
     values[4].value = lent(analysis.p_rights);
-    lokadb_step step{};
-    step.struct_size = sizeof step;
-    step.moment = LOKADB_CHECK;
-    step.sql = lent(kEnter);
-    step.value_count = 5;
-    step.values = values;
-    return host->add_step(batch_, &step) == UINT32_MAX ? LOKADB_FAILED : LOKADB_OK;
+    return add_step(batch_, LOKADB_CHECK, kEnter, values);
   }
 
   int because(Reason reason) {
@@ -552,16 +546,13 @@ class Decision {
   int refuse(const Piece& piece, const Verdict& v) {
     state_.message = route::refusal_text(piece.analysis(), v);
     if (v.reason == Reason::Rejected) state_.hint = "The fingerprint of the statement is " + fingerprint(piece) + ".";
-    out_->kind = LOKADB_REFUSE;
-    std::copy_n(v.sqlstate.data(), std::min<std::size_t>(v.sqlstate.size(), 5), out_->sqlstate);
-    out_->message = lent(state_.message);
-    out_->hint = lent(state_.hint);
+    refuse_with(v.sqlstate, v.reason);
     count_organization(v);
     router_.refusals.write("a statement of " + std::string(view(info_.role)) + " in " +
                            std::string(view(info_.database)) +
                            " is refused: " + std::string(route::info(v.reason).text) + " (" +
                            std::string(route::info(v.reason).id) + "), fingerprint " + fingerprint(piece));
-    return because(v.reason);
+    return LOKADB_OK;
   }
 
   static const std::string& fingerprint(const Piece& piece) { return piece.text->fingerprint; }

@@ -68,14 +68,7 @@ int NamedFacts::set_in_front(lokadb_batch* batch, const lokadb_batch_info& info,
     values[0].type = values[1].type = catalog::kTextOid;
     values[0].value = lent(named->setting);
     values[1].value = lent(named->value);
-    lokadb_step step{};
-    step.struct_size = sizeof step;
-    step.moment = LOKADB_BEFORE;
-    step.sql = lent(kSet);
-    step.value_count = 2;
-    step.values = values;
-    step.statement = i;
-    if (host->add_step(batch, &step) == UINT32_MAX) return LOKADB_FAILED;
+    if (add_step(batch, LOKADB_BEFORE, kSet, values, i) != LOKADB_OK) return LOKADB_FAILED;
     out.kind = LOKADB_CLOUD;
     out.reason = static_cast<std::uint32_t>(route::Reason::CatalogStale);
     if (s.form == LOKADB_SIMPLE)
@@ -128,11 +121,6 @@ bool may_read_tables(std::string_view text) {
   return !has("isolation") && !has("read") && !has("deferrable");
 }
 
-bool is_readable(std::string_view text, std::string_view client_encoding) {
-  auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
-  return sql::is_ascii_safe_encoding(client_encoding) || std::all_of(text.begin(), text.end(), is_ascii);
-}
-
 int publish_about(lokadb_batch* batch, std::uint32_t statement, const route::Verdict& verdict) {
   lokadb_fact fact{};
   fact.struct_size = sizeof fact;
@@ -153,7 +141,7 @@ int split_queries(lokadb_batch* batch) {
     s.struct_size = sizeof s;
     if (host->statement(batch, i, &s) != LOKADB_OK) return LOKADB_FAILED;
     if (s.form != LOKADB_SIMPLE || !sql::may_be_several(view(s.text))) continue;
-    if (!is_readable(view(s.text), view(info.client_encoding))) continue;
+    if (!sql::is_readable(view(s.text), view(info.client_encoding))) continue;
     std::vector<std::size_t> begins = sql::begins_of(sql::parse_sql(view(s.text), s.is_standard_strings != 0));
     // A Query is the last of its batch.
     if (begins.size() > 1) return host->split(batch, i, begins.data(), static_cast<std::uint32_t>(begins.size()));

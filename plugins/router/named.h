@@ -42,9 +42,6 @@ class NamedFacts {
 // must be the first in it.
 bool may_read_tables(std::string_view text);
 
-// In other encodings a byte of a character may look like a letter or quote.
-bool is_readable(std::string_view text, std::string_view client_encoding);
-
 // That the statement names an organization by itself, while the application has named one.
 int publish_about(lokadb_batch* batch, std::uint32_t statement, const route::Verdict& verdict);
 

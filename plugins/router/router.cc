@@ -12,6 +12,18 @@ const lokadb_host* host = nullptr;
 
 int fail(std::string_view text) { return host->fail("XX000", lent(text)); }
 
+int add_step(lokadb_batch* batch, lokadb_moment moment, std::string_view sql, std::span<const lokadb_step_value> values,
+             std::uint32_t statement) {
+  lokadb_step step{};
+  step.struct_size = sizeof step;
+  step.moment = moment;
+  step.sql = lent(sql);
+  step.value_count = static_cast<std::uint32_t>(values.size());
+  step.values = values.data();
+  step.statement = statement;
+  return host->add_step(batch, &step) == UINT32_MAX ? LOKADB_FAILED : LOKADB_OK;
+}
+
 RoleSettings::Ptr RoleSettings::last(std::string_view database, std::string_view role) const {
   std::lock_guard lock(mutex_);
   auto it = known_.find(std::pair(database, role));

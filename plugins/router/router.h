@@ -32,6 +32,9 @@ inline constexpr std::uint32_t kJsonbOid = 3802;
 inline std::string_view view(lokadb_string s) { return {s.data == nullptr ? "" : s.data, s.size}; }
 inline lokadb_string lent(std::string_view s) { return {s.data(), s.size()}; }
 int fail(std::string_view text);
+// On the cloud leg. Returns LOKADB_OK or LOKADB_FAILED.
+int add_step(lokadb_batch* batch, lokadb_moment moment, std::string_view sql, std::span<const lokadb_step_value> values,
+             std::uint32_t statement = 0);
 
 // What a role has set in the cloud, asked once for each role and database, and again when the servers of their pool are
 // others: a change of a role's settings holds for new ones.

@@ -14,10 +14,6 @@ namespace {
 using route::NamingEffect;
 using Kind = NamingEffect::Kind;
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
 class Inspection {
  public:
   Inspection(Tenant& tenant, lokadb_batch* batch, lokadb_verdict& out)
@@ -93,9 +89,7 @@ class Inspection {
     return LOKADB_OK;
   }
 
-  bool is_readable(std::string_view text) const {
-    return sql::is_ascii_safe_encoding(view(info_.client_encoding)) || is_ascii(text);
-  }
+  bool is_readable(std::string_view text) const { return sql::is_readable(text, view(info_.client_encoding)); }
 
   int split(std::uint32_t index, lokadb_statement& s) {
     if (!sql::may_be_several(view(s.text)) || !is_readable(view(s.text))) return LOKADB_OK;

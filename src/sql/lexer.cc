@@ -232,4 +232,9 @@ bool is_ascii_safe_encoding(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), plain) != std::end(kNames);
 }
 
+bool is_readable(std::string_view text, std::string_view encoding) {
+  auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  return is_ascii_safe_encoding(encoding) || std::all_of(text.begin(), text.end(), is_ascii);
+}
+
 }  // namespace lokadb::sql

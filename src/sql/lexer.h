@@ -71,5 +71,8 @@ class Lexer {
 
 // client_encoding, as the server reports it or as a client may write it.
 bool is_ascii_safe_encoding(std::string_view name);
+// Of a text in that encoding: in others a byte of a character may look like a letter or quote, but plain ASCII is
+// ASCII.
+bool is_readable(std::string_view text, std::string_view encoding);
 
 }  // namespace lokadb::sql

@@ -1,5 +1,7 @@
 """A cloud with moved organizations, and a proxy with the plugins refs and router in front of it."""
 
+import pytest
+
 import harness
 from lokadb_world import APPLICATION, TABLES, World
 
@@ -28,6 +30,21 @@ def settings(world, port=None, router=None, **options):
         },
         **options
     )
+
+
+# Fixtures, for those who import them.
+
+
+@pytest.fixture(scope="module")
+def world(cluster_of_session):
+    made = make(cluster_of_session)
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def proxy(start, world):
+    return lambda **options: is_ready(start(**{**settings(world), **options}))
 
 
 def is_ready(proxy):

@@ -2,23 +2,10 @@
 
 import re
 
-import pytest
-
 import routed_world
 from harness import eventually
+from routed_world import proxy, world  # noqa: F401 (fixtures)
 from wire import query
-
-
-@pytest.fixture(scope="module")
-def world(cluster_of_session):
-    made = routed_world.make(cluster_of_session)
-    yield made
-    made.drop()
-
-
-@pytest.fixture
-def proxy(start, world):
-    return lambda **options: routed_world.is_ready(start(**{**routed_world.settings(world), **options}))
 
 
 def row(proxy, what, **where):

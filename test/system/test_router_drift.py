@@ -2,23 +2,10 @@
 
 import pytest
 
-import routed_world
-from routed_world import counts
+from routed_world import counts, proxy, world  # noqa: F401 (fixtures)
 from wire import bind, describe, execute, extended, parse, query, sync
 
 ALL = "select * from documents where organization_id = %s order by id"
-
-
-@pytest.fixture(scope="module")
-def world(cluster_of_session):
-    made = routed_world.make(cluster_of_session)
-    yield made
-    made.drop()
-
-
-@pytest.fixture
-def proxy(start, world):
-    return lambda **options: routed_world.is_ready(start(**{**routed_world.settings(world), **options}))
 
 
 def unnamed(client, org):

@@ -5,23 +5,10 @@ import time
 
 import pytest
 
-import routed_world
 import wire
 from harness import eventually
-from routed_world import documents
+from routed_world import documents, proxy, world  # noqa: F401 (fixtures)
 from wire import extended, query
-
-
-@pytest.fixture(scope="module")
-def world(cluster_of_session):
-    made = routed_world.make(cluster_of_session)
-    yield made
-    made.drop()
-
-
-@pytest.fixture
-def proxy(start, world):
-    return lambda **options: routed_world.is_ready(start(**{**routed_world.settings(world), **options}))
 
 
 READ = "select id, title from documents where organization_id = %s order by id"
