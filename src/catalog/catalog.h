@@ -43,6 +43,7 @@ struct Column {
   std::uint32_t type = 0;
   std::string type_name;
   bool not_null = false, has_default = false, is_generated = false, is_identity = false;
+  bool is_always = false;      // identity GENERATED ALWAYS
   bool has_collation = false;  // another than its type's own
   std::string default_sql;
   bool is_user_type() const { return type >= kFirstUserOid; }
@@ -94,6 +95,8 @@ struct Table {
 
   std::uint16_t column(std::string_view name) const;  // kNoColumn
   const Parent* parent(std::uint16_t column) const;
+  // The local part, used by its own name, does all that the root would do for rows that are read.
+  bool local_part_reads_alike() const { return policies.empty() && rules.empty(); }
 };
 
 enum class Profile : std::uint8_t { Local, Moving, Fdw, FdwDirect, Direct };

@@ -51,6 +51,7 @@ Column make_column(const Json& j) {
   c.has_default = !c.default_sql.empty();
   c.is_generated = j.at("generated").get<bool>();
   c.is_identity = j.at("identity").get<bool>();
+  c.is_always = j.value("always", c.is_identity);
   c.has_collation = !text_or_none(j, "collation").empty();
   return c;
 }

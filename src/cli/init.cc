@@ -87,7 +87,7 @@ void install_cloud(Connection& db, const Flags& flags) {
     std::string role = flags.get("control-user");
     db.query("SELECT lokadb.set_control_user($1)", {role.empty() ? Value() : Value(role)});
   }
-  db.query("SELECT lokadb.make_refs_triggers(tbl) FROM lokadb.tables");
+  db.query("SELECT lokadb.make_refs_triggers(tbl), lokadb.lend_to_local(tbl, local_part) FROM lokadb.tables");
 }
 
 constexpr FlagSpec kFlags[] = {

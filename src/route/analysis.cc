@@ -216,7 +216,7 @@ class Analyst {
                            : use.column.name == "*" && use.column.relation == b.relation;
         if (!is_ours || (found.kind == Names::Found::Kind::Column && is_grouped(found.place))) continue;
         out_.fdw_cannot.group_by_key = true;
-        out_.local_parts.push_back(b.relation);
+        if (names_.table(b.relation)->local_part_reads_alike()) out_.local_parts.push_back(b.relation);
         break;
       }
     }

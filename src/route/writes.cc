@@ -48,6 +48,13 @@ class WriteJudge {
 
   // --- new rows
 
+  static std::size_t width(const Insertion& in) {
+    return in.source == Insertion::Source::Values && !in.rows.empty() ? in.rows.front().size()
+           : in.source == Insertion::Source::Unnest                   ? in.arrays.size()
+           : in.source == Insertion::Source::Select                   ? in.selected.size()
+                                                                      : 0;
+  }
+
   // The columns that the rows have values for. Fewer than the table has: the server's rule takes the first ones.
   std::vector<std::uint16_t> inserted_columns(const std::vector<std::string>& names, std::size_t width) const {
     std::vector<std::uint16_t> columns;
@@ -76,11 +83,7 @@ class WriteJudge {
 
   Fault insertion(const Insertion& in) {
     analysis_.may_change_keys = true;
-    std::size_t width = in.source == Insertion::Source::Values && !in.rows.empty() ? in.rows.front().size()
-                        : in.source == Insertion::Source::Unnest                   ? in.arrays.size()
-                        : in.source == Insertion::Source::Select                   ? in.selected.size()
-                                                                                   : 0;
-    std::vector<std::uint16_t> columns = inserted_columns(in.columns, width);
+    std::vector<std::uint16_t> columns = inserted_columns(in.columns, width(in));
     for (std::uint16_t c : columns)
       if (c == kNoColumn) return {Reason::ColumnNotFound, table_.name};
     Fault fault = judge_source(in, columns);
@@ -215,12 +218,43 @@ class WriteJudge {
            in.conflict_columns[0] != in.conflict_columns[1];
   }
 
+  // Statement triggers are on the root; so is what GENERATED ALWAYS forbids and OVERRIDING USER VALUE means.
+  bool local_part_inserts_alike(const Insertion& in) const {
+    bool updates = in.conflict == Insertion::Conflict::DoUpdate;
+    return table_.local_part_reads_alike() &&
+           std::none_of(
+               table_.triggers.begin(), table_.triggers.end(),
+               [&](const catalog::Trigger& t) { return !t.for_row && (t.on_insert || (t.on_update && updates)); }) &&
+           std::all_of(table_.columns.begin(), table_.columns.end(),
+                       [&](const catalog::Column& c) { return !c.is_identity || takes_identity(in, c); });
+  }
+
+  bool takes_identity(const Insertion& in, const catalog::Column& column) const {
+    if (in.overriding == Insertion::Overriding::User) return false;
+    if (!column.is_always) return true;
+    for (const sql::Assignment& a : statement_.assignments)
+      if (a.column == column.name && a.value.kind != sql::Value::Kind::Default) return false;
+    return in.overriding == Insertion::Overriding::System || !may_be_given(in, column);
+  }
+
+  // Some row has a value of its own for the column, or there is no telling.
+  bool may_be_given(const Insertion& in, const catalog::Column& column) const {
+    if (in.source == Insertion::Source::DefaultValues) return false;
+    if (in.source != Insertion::Source::Values && in.columns.empty()) return true;
+    std::vector<std::uint16_t> columns = inserted_columns(in.columns, width(in));
+    std::size_t at = position(columns, table_.column(column.name));
+    if (at == columns.size()) return false;
+    return in.source != Insertion::Source::Values || std::any_of(in.rows.begin(), in.rows.end(), [&](const auto& row) {
+             return at >= row.size() || row[at].kind != sql::Value::Kind::Default;
+           });
+  }
+
   Fault judge_conflict(const Insertion& in) {
     if (in.conflict == Insertion::Conflict::None) return {};
     Fault fault;
     if (!in.conflict_columns.empty() || !in.conflict_constraint.empty() || !in.conflict_is_plain) {
       analysis_.fdw_cannot.conflict_target = true;
-      analysis_.local_parts.push_back(target_);
+      if (local_part_inserts_alike(in)) analysis_.local_parts.push_back(target_);
       analysis_.conflict_is_key_and_tenant = !is_unique_here(in) && is_key_and_tenant(in);
       if (!in.conflict_is_plain || !(is_unique_here(in) || analysis_.conflict_is_key_and_tenant))
         fault = {Reason::ConflictTarget, table_.name};

@@ -140,7 +140,9 @@ std::string text_of(const Insertion& insertion) {
   line += kConflicts[static_cast<std::size_t>(insertion.conflict)];
   if (!insertion.conflict_columns.empty()) line += " on (" + joined(insertion.conflict_columns) + ")";
   if (!insertion.conflict_constraint.empty()) line += " on constraint " + insertion.conflict_constraint;
-  Flags{line}(!insertion.conflict_is_plain, "not-plain")(insertion.overrides_identity, "overriding");
+  Flags{line}(!insertion.conflict_is_plain, "not-plain")(insertion.overriding == Insertion::Overriding::User,
+                                                         "overriding-user")(
+      insertion.overriding == Insertion::Overriding::System, "overriding-system");
   return line;
 }
 

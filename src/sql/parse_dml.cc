@@ -45,8 +45,10 @@ StatementReader::Outputs StatementReader::read_insert(const PgQuery__InsertStmt*
   std::uint16_t target = read_range_var(insert->relation, level.scope, Use::Insert);
   level.members = bit(target);
   Insertion insertion;
-  insertion.overrides_identity = insert->override == PG_QUERY__OVERRIDING_KIND__OVERRIDING_USER_VALUE ||
-                                 insert->override == PG_QUERY__OVERRIDING_KIND__OVERRIDING_SYSTEM_VALUE;
+  if (insert->override == PG_QUERY__OVERRIDING_KIND__OVERRIDING_USER_VALUE)
+    insertion.overriding = Insertion::Overriding::User;
+  if (insert->override == PG_QUERY__OVERRIDING_KIND__OVERRIDING_SYSTEM_VALUE)
+    insertion.overriding = Insertion::Overriding::System;
   for (const Node* node : LOKADB_NODES(insert, cols)) {
     if (!is_node(node, PG_QUERY__NODE__NODE_RES_TARGET) || node->res_target->n_indirection > 0) {
       not_understood("part of a column");

@@ -170,7 +170,7 @@ struct Insertion {
   std::vector<std::string> conflict_columns;  // empty with conflict_constraint empty: no target
   std::string conflict_constraint;
   bool conflict_is_plain = true;  // false: expressions, a WHERE, a collation or operator class in the target
-  bool overrides_identity = false;
+  enum class Overriding : std::uint8_t { None, User, System } overriding = Overriding::None;
 };
 
 struct Assignment {  // of UPDATE, or of ON CONFLICT DO UPDATE

@@ -205,7 +205,11 @@ def test_the_local_part_by_name(gate):
     app.query("rollback")
     gate.sql("insert into lokadb.organizations (org, profile, server) values ('1', 'fdw', 's')")
     assert app.fails("begin; set local lokadb.tenant = '1'; select count(*) from documents__local")["C"] == "0A000"
-    assert other.fails("begin; set local lokadb.tenant = '2'; select id from documents__local")["C"] == "42501"
+    of_two = "begin; set local lokadb.tenant = '2'; "
+    assert other.query(of_two + "select id from documents__local order by 1").rows == [("1",), ("3",)]
+    assert other.fails("rollback; " + of_two + "select organization_id from documents__local")["C"] == "42501"
+    gate.sql("revoke select (id) on documents from other")
+    assert other.fails("rollback; " + of_two + "select id from documents__local")["C"] == "42501"
     app.query("rollback; begin; set local lokadb.tenant = '2'; select * from documents__local; rollback")
     gate.sql("revoke select on documents from app")
     assert app.fails("begin; set local lokadb.tenant = '2'; select * from documents__local")["C"] == "42501"

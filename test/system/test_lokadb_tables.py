@@ -327,7 +327,7 @@ def test_default_privileges_open_nothing(cloud):
         "select proname from pg_proc where pronamespace = 'lokadb'::regnamespace and has_function_privilege('other', oid, 'execute') order by 1"
     )
     assert [name for (name,) in open_functions] == sorted(
-        "to_tenant tenant tenant_lo tenant_hi nobody role require enter enter_all find_refs put_refs del_refs check_parents leaf_guard".split()
+        "to_tenant tenant tenant_lo tenant_hi nobody role require enter enter_all find_refs put_refs del_refs check_parents leaf_guard lacks_columns next_identity".split()
     )
     with cloud.connect() as app:  # and what is needed is there
         assert app.value("begin; set local lokadb.tenant = '2'; select count(*) from documents") == "10"

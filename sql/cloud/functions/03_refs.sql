@@ -127,13 +127,14 @@ BEGIN
 END $f$;
 
 -- For policies of the local parts, which are used by name for what a root cannot do (ON CONFLICT and GROUP BY on the
--- key): the right on the root, an organization that is named and lives here.
+-- key): the right on the root, an organization that is named and lives here. What the root does besides, its part does
+-- not: policies and rules of the application.
 CREATE OR REPLACE FUNCTION lokadb.leaf_guard(root regclass, priv text) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   t text := lokadb.tenant()::text;
 BEGIN
-  IF NOT has_table_privilege(root, priv) THEN
+  IF NOT has_table_privilege(root, priv) AND lokadb.lacks_columns(root, priv) THEN
     RAISE EXCEPTION 'permission denied for table %', root USING ERRCODE = 'insufficient_privilege';
   END IF;
   IF t IS NULL THEN
@@ -142,8 +143,19 @@ BEGIN
   IF EXISTS (SELECT FROM lokadb.organizations WHERE org = t AND server IS NOT NULL) THEN
     RAISE EXCEPTION 'lokadb: organization % has moved', t USING ERRCODE = 'feature_not_supported';
   END IF;
+  IF EXISTS (SELECT FROM pg_catalog.pg_policy WHERE polrelid = root AND polname <> 'lokadb_tenant')
+     OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = root) THEN
+    RAISE EXCEPTION 'lokadb: % has policies or rules that its local part has not', root USING ERRCODE = 'feature_not_supported';
+  END IF;
   RETURN true;
 END $f$;
+
+-- Rights on columns of the local part are those of the root; all are in doubt if one of them has been taken away there.
+CREATE OR REPLACE FUNCTION lokadb.lacks_columns(root regclass, priv text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT NOT has_any_column_privilege(root, priv) OR EXISTS (
+    SELECT FROM pg_catalog.pg_partitioned_table p JOIN pg_catalog.pg_attribute a ON a.attrelid = p.partdefid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE p.partrelid = root AND has_column_privilege(p.partdefid, a.attnum, priv) AND NOT has_column_privilege(root, a.attname, priv)) $$;
 
 -- ------------------------------------------------------------------ triggers shared by all tables
 

@@ -121,17 +121,46 @@ CREATE OR REPLACE FUNCTION lokadb.grant_commands(p_from regclass, p_kind text, p
         WHERE c.oid = p_from AND NOT a.attisdropped) x
   WHERE x.grantee <> x.relowner $$;
 
--- Rights go to the root, which has none but those. The local part keeps what its policies guard.
+-- Rights go to the root, which has none but those.
 CREATE OR REPLACE FUNCTION lokadb.move_rights(p_local regclass, p_root regclass) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   v_grants text[] := lokadb.grant_commands(p_local, 'TABLE', p_root::text);
-  v_keep text[] := ARRAY(SELECT format('GRANT %s ON %s TO %s', x.privilege_type, p_local, lokadb.grantee_name(x.grantee))
-    FROM pg_catalog.pg_class c, aclexplode(c.relacl) x WHERE c.oid = p_local AND x.grantee <> c.relowner AND x.privilege_type IN ('SELECT', 'INSERT', 'UPDATE'));
   c text;
 BEGIN
   PERFORM lokadb.revoke_all('TABLE', p_root);
   PERFORM lokadb.revoke_all('TABLE', p_local);
-  FOREACH c IN ARRAY v_grants || v_keep LOOP EXECUTE c; END LOOP;
+  FOREACH c IN ARRAY v_grants LOOP EXECUTE c; END LOOP;
+END $f$;
+
+-- What the local part needs to be used by its own name (see lokadb.leaf_guard): those rights of the root that its policies
+-- guard, and values for identities, which a part has none of before PostgreSQL 17. Changes nothing that is right already.
+CREATE OR REPLACE FUNCTION lokadb.lend_to_local(p_root regclass, p_local regclass) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $f$
+DECLARE
+  v_wanted text[] := ARRAY(SELECT DISTINCT regexp_replace(g, ' WITH GRANT OPTION$', '') FROM unnest(lokadb.grant_commands(p_root, 'TABLE', p_local::text)) g
+    WHERE g ~ '^GRANT (SELECT|INSERT|UPDATE)' ORDER BY 1);
+  r record;
+  c text;
+BEGIN
+  IF v_wanted <> ARRAY(SELECT DISTINCT g FROM unnest(lokadb.grant_commands(p_local, 'TABLE', p_local::text)) g ORDER BY 1) THEN
+    PERFORM lokadb.revoke_all('TABLE', p_local);
+    FOREACH c IN ARRAY v_wanted LOOP EXECUTE c; END LOOP;
+  END IF;
+  FOR r IN SELECT a.attname FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_attribute l ON l.attrelid = p_local AND l.attname = a.attname
+           WHERE a.attrelid = p_root AND a.attidentity <> '' AND l.attidentity = '' AND NOT l.atthasdef LOOP
+    EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT lokadb.next_identity(%L)', p_local, r.attname, pg_get_serial_sequence(p_root::text, r.attname));
+  END LOOP;
+END $f$;
+
+-- The next value of a root's identity, as default of its local part. With the rights of LokaDB's owner, since an identity
+-- asks for none on its sequence.
+CREATE OR REPLACE FUNCTION lokadb.next_identity(p_sequence regclass) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN lokadb.tables t ON t.tbl = d.refobjid
+                 WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = p_sequence AND d.refclassid = 'pg_catalog.pg_class'::regclass
+                   AND d.deptype = 'i' AND has_any_column_privilege(lokadb.role(), t.tbl, 'INSERT')) THEN
+    RAISE EXCEPTION 'permission denied for sequence %', p_sequence USING ERRCODE = 'insufficient_privilege';
+  END IF;
+  RETURN nextval(p_sequence);
 END $f$;
 
 -- An identity must be declared on the root (parts do not inherit it), a serial's sequence belongs to the root's column. The
@@ -155,6 +184,7 @@ BEGIN
     EXECUTE format('SELECT last_value, is_called FROM %s', r.seq) INTO v_last, v_called;
     v_comment := obj_description(r.seq, 'pg_class');
     v_grants := lokadb.grant_commands(r.seq, 'SEQUENCE', r.seq_name);
+    EXECUTE format('ALTER TABLE %s ALTER %I DROP DEFAULT', p_to, r.attname);  -- the one that was lent
     EXECUTE format('ALTER TABLE %s ALTER %I DROP IDENTITY', p_from, r.attname);
     EXECUTE format('ALTER TABLE %s ALTER %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s)',
       p_to, r.attname, CASE r.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, r.seq_name, r.seqincrement, r.seqmin, r.seqmax, r.seqstart,

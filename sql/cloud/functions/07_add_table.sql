@@ -112,6 +112,7 @@ BEGIN
   EXECUTE format('COMMENT ON TABLE %s IS %L', v_root, v_comment);
   IF p_added THEN EXECUTE format('ALTER TABLE %s ALTER %I SET DEFAULT lokadb.tenant()', v_root, p_tenant); END IF;
   PERFORM lokadb.move_rights(p_tbl, v_root);
+  PERFORM lokadb.lend_to_local(v_root, p_tbl);
   v_refs := lokadb.make_refs(p_tbl, v_name.nsp, v_name.rel || '__refs', p_key, p_key_type, p_tenant);
   INSERT INTO lokadb.tables (tbl, key_col, key_type, tenant_col, tenant_added, refs, local_part, position, tenant_nullable, tenant_index)
     VALUES (v_root, p_key, p_key_type, p_tenant, p_added, v_refs, p_tbl, v_position, p_nullable, v_index);

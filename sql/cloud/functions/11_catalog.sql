@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION lokadb.catalog_columns(p_tbl regclass) RETURNS jsonb 
   SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
       'name', a.attname, 'number', a.attnum, 'type', a.atttypid::bigint, 'type_name', format_type(a.atttypid, NULL), 'modifier', a.atttypmod,
       'not_null', a.attnotnull, 'default', CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END,
-      'generated', a.attgenerated <> '', 'identity', a.attidentity <> '',
+      'generated', a.attgenerated <> '', 'identity', a.attidentity <> '', 'always', a.attidentity = 'a',
       'collation', CASE WHEN a.attcollation <> y.typcollation THEN (SELECT collname FROM pg_collation c WHERE c.oid = a.attcollation) END)) ORDER BY a.attnum), '[]')
   FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = p_tbl AND a.attnum > 0 AND NOT a.attisdropped $$;

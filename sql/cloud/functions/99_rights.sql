@@ -19,6 +19,6 @@ GRANT SELECT (org, server, profile) ON lokadb.organizations TO PUBLIC;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA lokadb FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION lokadb.to_tenant, lokadb.tenant, lokadb.tenant_lo, lokadb.tenant_hi, lokadb.nobody, lokadb.role,
   lokadb.require, lokadb.enter, lokadb.enter_all, lokadb.find_refs, lokadb.put_refs, lokadb.del_refs, lokadb.check_parents,
-  lokadb.leaf_guard TO PUBLIC;
+  lokadb.leaf_guard, lokadb.lacks_columns, lokadb.next_identity TO PUBLIC;
 
 SELECT lokadb.set_control_user(s.value) FROM lokadb.settings s JOIN pg_catalog.pg_roles r ON r.rolname = s.value WHERE s.name = 'control_user';
