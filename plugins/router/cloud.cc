@@ -258,7 +258,7 @@ class CloudWork {
       auto rewritten = router_.rewrites.get(wish, std::string(old_text.substr(begin, size)), is_bind);
       if (!*rewritten) continue;
       new_text.append(old_text.substr(done, begin - done)).append((*rewritten)->text);
-      for (const auto& e : (*rewritten)->positions.edits()) edits.push_back({e.at + begin, e.removed, e.added});
+      for (const lokadb_edit& e : edits_of(**rewritten, begin)) edits.push_back(e);
       done = begin + size;
       has_parameter |= is_bind && (*rewritten)->text.find(parameter) != std::string::npos;
     }
@@ -275,7 +275,8 @@ class CloudWork {
     lokadb_statement s = statement(index);
     if (!is_plain(s)) return LOKADB_OK;
     auto rewritten = by_local_parts(analysis, std::string(view(s.text)));
-    return rewritten ? tell(pieces_[index].statement, rewritten->text, {}, nullptr, false) : LOKADB_OK;
+    if (!rewritten) return LOKADB_OK;
+    return tell(pieces_[index].statement, rewritten->text, edits_of(*rewritten, 0), nullptr, false);
   }
 
   int copy(std::size_t index) {
@@ -296,8 +297,7 @@ class CloudWork {
     r.struct_size = sizeof r;
     r.statement = pieces_[index].statement;
     r.text = lent(made->copy.text);
-    std::vector<lokadb_edit> edits;
-    for (const auto& e : made->copy.positions.edits()) edits.push_back({e.at, e.removed, e.added});
+    std::vector<lokadb_edit> edits = edits_of(made->copy, 0);
     r.edit_count = static_cast<std::uint32_t>(edits.size());
     r.edits = edits.data();
     r.has_two = 1;
@@ -321,6 +321,13 @@ class CloudWork {
     r.edits = edits.data();
     r.with_parse = with_parse ? 1 : 0;
     return host->replace(batch_, &r);
+  }
+
+  // begin: of the statement in the client's text.
+  static std::vector<lokadb_edit> edits_of(const sql::Rewritten& rewritten, std::size_t begin) {
+    std::vector<lokadb_edit> edits;
+    for (const auto& e : rewritten.positions.edits()) edits.push_back({e.at + begin, e.removed, e.added});
+    return edits;
   }
 
   static std::pair<std::size_t, std::size_t> place_of(const sql::Statement& facts, std::string_view text) {

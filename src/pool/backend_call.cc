@@ -50,7 +50,7 @@ std::optional<BoundValue> bound_value(Bytes body) {
 }  // namespace
 
 bool may_be_backend_call(std::string_view sql) {
-  while (!sql.empty() && is_space(sql.front())) sql.remove_prefix(1);
+  sql = without_blanks(sql);
   constexpr std::size_t kSelect = 6;
   if (sql.size() < kSelect + 4 || !is_space(sql[kSelect]) || !iequals(sql.substr(0, kSelect), "select")) return false;
   sql.remove_prefix(kSelect);

@@ -8,8 +8,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "pool/client_session.h"
-#include "pool/deallocate.h"
 #include "pool/pooler.h"
+#include "pool/prepare_commands.h"
+#include "pool/sql_lexer.h"
 #include "pool/worker.h"
 
 namespace lokadb {
@@ -32,9 +33,8 @@ std::optional<std::string_view> string_at(Bytes in, std::size_t at) {
 }
 // Of SQL, in lower case.
 char first_letter(Bytes text) {
-  std::size_t at = 0;
-  while (at < text.size() && is_space(static_cast<char>(text[at]))) ++at;
-  return at < text.size() ? lower(static_cast<char>(text[at])) : '\0';
+  std::string_view sql = without_blanks(as_text(text));
+  return sql.empty() ? '\0' : lower(sql.front());
 }
 
 // The SQL of a Query, without its zero byte.

@@ -136,6 +136,10 @@ void ClientSession::send_query(std::string_view sql, const NamedStatement& named
     m->cstring(sql.substr(named.end));
   }
   leg_.server->stream().send_copy(out.bytes());
+  std::string_view own = sql.substr(named.begin, named.end - named.begin);
+  auto characters = std::count_if(own.begin(), own.end(), [](char c) { return (c & 0xc0) != 0x80; });  // of UTF-8
+  leg_.server->last_expected()->longer =
+      static_cast<std::int16_t>(static_cast<std::ptrdiff_t>(name.size() + 2) - characters);
 }
 
 // EXECUTE as the unnamed statement. `text`: query and types.

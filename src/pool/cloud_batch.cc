@@ -1,9 +1,11 @@
 #include "pool/cloud_batch.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "pool/leg_query.h"
 #include "pool/pooler.h"
+#include "pool/routing.h"
 #include "pool/server_connection.h"
 
 namespace lokadb {
@@ -183,18 +185,22 @@ bool CloudBatch::replaces_unnamed() const {
 // the Sync behind the Query, whose answer is the client's then; else nobody's.
 CloudBatch::Sent CloudBatch::send_query(MessageHead head, Bytes message) {
   const BatchReplacement* replacement = replacement_at(at_);
-  bool is_replaced = replacement != nullptr;
-  if (is_replaced) {
-    query_ = replaced_query();
-    message = query_->message();
-    head = *peek_head(message);
+  std::uint16_t replaced = 0;
+  if (replacement != nullptr) {
+    ReplacedText text = replaced_query();
+    ByteBuffer out;
+    write_query(out, text.text());
+    head = *peek_head(out.bytes());
+    message = out.bytes();
+    session_.worker.loop.arena().adopt(std::move(out.storage()));  // until it has been sent
+    replaced = keep(std::move(text));
   }
   ServerConnection& server = *session_.leg().server;
   if (as_it_came(head, message) != Sent::All || session_.leg().server != &server) return Sent::Failed;
   Expected* query = server.last_expected();
   if (query != nullptr && query->request == Request::Query) {
-    query->is_replaced = is_replaced;
-    query->hides_first_tag = is_replaced && replacement->has_two;
+    query->replaced = replaced;
+    query->hides_first_tag = replaced != 0 && replacement->has_two;
   }
   if (!has_steps_here_) return Sent::All;
   server.send_own_sync();
@@ -203,7 +209,7 @@ CloudBatch::Sent CloudBatch::send_query(MessageHead head, Bytes message) {
 }
 
 // Pieces of the Query that are not replaced stay as they are.
-std::unique_ptr<ReplacedQuery> CloudBatch::replaced_query() const {
+ReplacedText CloudBatch::replaced_query() const {
   std::string old_text, text;
   std::vector<lokadb_edit> edits;
   for (std::uint32_t i = 0; i < batch_.statements().size(); ++i) {
@@ -217,8 +223,27 @@ std::unique_ptr<ReplacedQuery> CloudBatch::replaced_query() const {
       for (lokadb_edit e : r->edits) edits.push_back({e.at + old_text.size(), e.removed, e.added});
     old_text += piece.text;
   }
-  bool is_utf8 = batch_.context().client_encoding == "UTF8";
-  return std::make_unique<ReplacedQuery>(std::move(old_text), text, edits, is_utf8);
+  return {std::move(old_text), std::move(text), edits, is_utf8()};
+}
+
+std::uint16_t CloudBatch::keep(ReplacedText text) {
+  auto& texts = session_.routing()->replaced();
+  if (texts.size() == std::numeric_limits<std::uint16_t>::max()) return 0;
+  texts.push_back(std::move(text));
+  return static_cast<std::uint16_t>(texts.size());
+}
+
+void CloudBatch::note_parsed(const BatchReplacement& replacement, std::size_t before) {
+  ServerConnection& server = *session_.leg().server;
+  std::uint16_t number = 0;
+  for (std::size_t i = before; i < server.outstanding_count(); ++i) {
+    Expected& e = server.expected_at(i);
+    if (e.request != Request::Parse) continue;
+    const BatchStatement& statement = batch_.statements()[replacement.statement];
+    if (number == 0)
+      number = keep({std::string(statement.text), std::string(replacement.text), replacement.edits, is_utf8()});
+    e.replaced = number;
+  }
 }
 
 // The client's name stands for the text as the client knows it; servers only ever see the other one.
@@ -229,6 +254,7 @@ CloudBatch::Sent CloudBatch::send_parse(const BatchReplacement& r, Bytes message
   Bytes body = reader.rest();
   reader.cstring();
   Bytes types = reader.rest();
+  std::size_t before = server.outstanding_count();
   ByteBuffer replaced;
   replaced.cstring(r.text);
   replaced.append(types);
@@ -242,11 +268,13 @@ CloudBatch::Sent CloudBatch::send_parse(const BatchReplacement& r, Bytes message
     server.set_unnamed_owner(session_.id, server.expect(Request::Parse));
     server.set_unnamed_residue(residue::kNone);
     server.stream().send_copy(out.bytes());
+    note_parsed(r, before);
     return Sent::All;
   }
   if (!session_.rewrites_statements() || session_.statements().find(name))
     return as_it_came(*peek_head(message), message);
   server.ensure_prepared(intern_statement(replaced.bytes(), server.pooler.tracked));
+  note_parsed(r, before);
   auto undo = std::make_unique<StatementUndo>();
   undo->client_name = name;
   undo->statement = intern_statement(body, server.pooler.tracked);
@@ -266,7 +294,9 @@ CloudBatch::Sent CloudBatch::send_describe(const BatchReplacement& r, std::strin
   body.cstring(r.text);
   body.append(reader.rest());
   StatementPtr prepared = intern_statement(body.bytes(), server.pooler.tracked);
+  std::size_t before = server.outstanding_count();
   server.ensure_prepared(prepared);
+  note_parsed(r, before);
   server.expect_use(Request::Describe, *prepared);
   ByteBuffer out;
   {
@@ -286,7 +316,9 @@ CloudBatch::Sent CloudBatch::send_bind(const BatchReplacement& r, const BatchSta
   // Its columns are those of the client's own, of which it may have been told.
   const ClientStatements::Known& own = session_.statements().look_up(statement.name);
   bool is_told = own.statement != nullptr && own.statement->has_settled_rows();
+  std::size_t before = server.outstanding_count();
   auto fitness = server.prepare_for({prepared, is_told ? own.rows : kUnknownRows, nullptr});
+  note_parsed(r, before);
   if (fitness == ServerConnection::Fitness::Asked) return Sent::Waits;
   bool is_unfit = fitness == ServerConnection::Fitness::Unfit;
   ByteBuffer out;

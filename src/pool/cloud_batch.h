@@ -8,7 +8,7 @@
 
 #include "plugin/batch.h"
 #include "pool/client_session.h"
-#include "pool/replaced_query.h"
+#include "pool/replaced_text.h"
 
 namespace lokadb {
 
@@ -27,10 +27,6 @@ class CloudBatch {
   // began goes on with the client's messages.
   void send_steps_alone();
 
-  // The Query that was sent instead of the client's, if it was: its bytes are needed until the turn of the loop ends,
-  // the rest until it is answered.
-  std::unique_ptr<ReplacedQuery> take_query() { return std::move(query_); }
-
  private:
   void send_steps(std::size_t message, ServerConnection& server);
   Sent send_message(MessageHead head, Bytes message);
@@ -42,7 +38,12 @@ class CloudBatch {
   const BatchReplacement* replacement_at(std::size_t message) const;
   // Of the statement's Parse and Describe.
   const BatchReplacement* replacement_of(std::string_view name) const;
-  std::unique_ptr<ReplacedQuery> replaced_query() const;
+  ReplacedText replaced_query() const;
+  // Its number, for Expected::replaced.
+  std::uint16_t keep(ReplacedText text);
+  // Parse messages among what is expected of the server since there were `before` answers to come are of this text.
+  void note_parsed(const BatchReplacement& replacement, std::size_t before);
+  bool is_utf8() const { return batch_.context().client_encoding == "UTF8"; }
 
   ClientSession& session_;
   const Batch& batch_;
@@ -51,7 +52,6 @@ class CloudBatch {
   bool has_begun_ = false;  // its steps have been sent
   bool has_steps_here_ = false;
   std::vector<const BatchStep*> steps_;
-  std::unique_ptr<ReplacedQuery> query_;
 };
 
 }  // namespace lokadb

@@ -65,4 +65,20 @@ std::optional<NamedStatement> executed_by(std::string_view sql) {
   return as_name(lexer, sql, token);
 }
 
+std::optional<std::string> deallocated_name(std::string_view sql) {
+  SqlLexer lexer(sql);
+  if (!lexer.next().is("deallocate")) return std::nullopt;
+  Token first = lexer.next();
+  auto named = as_name(lexer, sql, first);
+  Token next = lexer.next();
+  if (first.is("prepare") && next.is_name()) {
+    first = next;
+    named = as_name(lexer, sql, first);
+    next = lexer.next();
+  }
+  if (next.is_symbol(';')) next = lexer.next();
+  if (!named || first.is("all") || next.kind != Token::Kind::End || lexer.is_doubtful()) return std::nullopt;
+  return std::move(named->name);
+}
+
 }  // namespace lokadb

@@ -1,5 +1,5 @@
-// SQL PREPARE and EXECUTE, of which the name is replaced by the one that servers know a statement by, as in Parse and
-// Bind.
+// SQL PREPARE, EXECUTE and DEALLOCATE, of which the name is replaced by the one that servers know a statement by, as in
+// Parse and Bind.
 #pragma once
 
 #include <cstddef>
@@ -23,5 +23,8 @@ std::string_view rest_of_prepare(std::string_view sql, const NamedStatement& mad
 
 // If `sql` begins with EXECUTE name, or with EXPLAIN ... EXECUTE name.
 std::optional<NamedStatement> executed_by(std::string_view sql);
+
+// The name if `sql` is nothing but DEALLOCATE [PREPARE] name. nullopt for ALL and several statements.
+std::optional<std::string> deallocated_name(std::string_view sql);
 
 }  // namespace lokadb

@@ -66,12 +66,13 @@ struct Expected {
   bool is_step = false;              // of a plugin's step in front of a statement of the client
   bool is_first_step = false;        // and nothing of the batch stands before it
   bool is_last_step = false;         // all of them have passed when this is answered
-  bool is_replaced = false;          // a Query in other words than the client's: error positions are put right
   bool hides_first_tag = false;      // a Query of two statements in place of the client's one
   bool stands_in = false;            // a Sync behind a Query: the client gets its answer only if the Query was skipped
   bool rows_have_changed = false;    // must fail; the client has to know that the rows of `statement` are others now
   bool asks_for_rows = false;        // our own Describe, whose answer the next message of the client waits for
   bool tells_form = false;           // our own Describe, whose answer the sink is told
+  std::uint16_t replaced = 0;        // sent in other words than the client's: which of Routing's texts, from 1
+  std::int16_t longer = 0;           // characters that a name in its text has more than the client's for it
   std::uint64_t unnamed_before = 0;  // whose it was
   std::uint64_t statement = 0;       // the number of the prepared one that it uses; 0: none
   std::unique_ptr<StatementUndo> undo;
@@ -93,9 +94,11 @@ class ReplyQueue {
     e.request = request;
     e.for_client = for_client;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
-    e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
+    e.is_step = e.is_first_step = e.is_last_step = e.stands_in = false;
     e.hides_first_tag = false;
     e.rows_have_changed = e.asks_for_rows = e.tells_form = false;
+    e.replaced = 0;
+    e.longer = 0;
     e.statement = 0;
     e.undo = std::move(undo);
     ++count_;
@@ -107,9 +110,11 @@ class ReplyQueue {
     e.request = request;
     e.for_client = true;
     e.name_is_taken = e.forgets_names = e.sets_unnamed = e.takes_unnamed = e.is_refusal = false;
-    e.is_step = e.is_first_step = e.is_last_step = e.is_replaced = e.stands_in = false;
+    e.is_step = e.is_first_step = e.is_last_step = e.stands_in = false;
     e.hides_first_tag = false;
     e.rows_have_changed = e.asks_for_rows = e.tells_form = false;
+    e.replaced = 0;
+    e.longer = 0;
     e.statement = 0;
     ++count_;
   }

@@ -407,6 +407,7 @@ void RoutedBatch::start_in_cloud() {
 void RoutedBatch::begin_in_cloud() {
   has_begun_ = true;
   ServerConnection& server = *session_.leg_.server;
+  routing_.replaced().clear();
   cloud_ = std::make_unique<CloudBatch>(session_, *batch_, messages_);
   if (!is_whole()) {
     cloud_->send_steps_alone();
@@ -421,7 +422,6 @@ void RoutedBatch::send_to_cloud() {
   CloudBatch::Sent sent = cloud_->send();
   if (sent == CloudBatch::Sent::Waits) return;
   bool has_steps = cloud_->has_steps();
-  routing_.keep_replaced(cloud_->take_query());
   cloud_ = nullptr;
   if (session_.state() == ClientState::Closed) return;
   if (sent == CloudBatch::Sent::Failed)

@@ -282,8 +282,8 @@ void Routing::step_failed(Bytes error, bool is_first) {
 // An answer to the COMMIT of postgres_fdw that did not come leaves it open whether the rows are there.
 constexpr std::string_view kRemoteCommit = "COMMIT TRANSACTION";
 
-std::vector<std::byte> Routing::in_own_words(Bytes error, bool is_replaced) const {
-  if (is_replaced) return replaced_->with_own_position(error);
+std::vector<std::byte> Routing::in_own_words(Bytes error, std::size_t replaced) const {
+  if (replaced > 0 && replaced <= replaced_.size()) return replaced_[replaced - 1].with_own_position(error);
   std::string_view text = as_text(error);
   auto fields = parse_error_fields(error.subspan(kHeaderSize));
   bool is_unknown = fields && fields->code.starts_with("08") && text.find(kRemoteCommit) != text.npos;
@@ -298,12 +298,6 @@ void Routing::server_is_ready() {
   commits_ = LOKADB_COMMITS_NOTHING;
   kept_tag_.clear();
   if (run_ != nullptr) run_->server_is_ready();
-}
-
-void Routing::keep_replaced(std::unique_ptr<ReplacedQuery> query) {
-  // Its bytes may not have been sent yet.
-  if (replaced_ != nullptr) session_.worker.loop.bury(std::move(replaced_));
-  replaced_ = std::move(query);
 }
 
 // ------------------------------------------------------------------ news

@@ -14,7 +14,7 @@
 #include "pool/batch_watch.h"
 #include "pool/client_session.h"
 #include "pool/gates.h"
-#include "pool/replaced_query.h"
+#include "pool/replaced_text.h"
 
 namespace lokadb {
 
@@ -47,9 +47,8 @@ class Routing {
   void step_failed(Bytes error, bool is_first);
   // The batch has met another routing and will begin anew: nothing of its end is for the client.
   bool is_stale() const;
-  // An ErrorResponse as the client is to see it; empty: as it came. is_replaced: it is about the Query that was sent
-  // instead of its own.
-  std::vector<std::byte> in_own_words(Bytes error, bool is_replaced) const;
+  // An ErrorResponse as the client is to see it; empty: as it came. replaced: see Expected.
+  std::vector<std::byte> in_own_words(Bytes error, std::size_t replaced) const;
   // The CommandComplete of the first of two statements, which are one for the client.
   void keep_tag(Bytes message) { kept_tag_.assign(message.begin(), message.end()); }
   bool has_kept_tag() const { return !kept_tag_.empty(); }
@@ -74,8 +73,8 @@ class Routing {
   // The unnamed statement of an earlier batch, which the server does not have.
   void send_unnamed(ServerConnection& server);
 
-  // What a replaced Query was, until the next.
-  void keep_replaced(std::unique_ptr<ReplacedQuery> query);
+  // What the batch has in other words; until the next.
+  std::vector<ReplacedText>& replaced() { return replaced_; }
 
   PluginChain& chain() { return chain_; }
   BatchWatch* watch() { return watch_ ? &*watch_ : nullptr; }
@@ -112,7 +111,7 @@ class Routing {
   UnnamedStatement unnamed_;
   std::vector<std::byte> refusal_;  // ErrorResponse
   std::vector<std::byte> kept_tag_;
-  std::unique_ptr<ReplacedQuery> replaced_;
+  std::vector<ReplacedText> replaced_;
   PluginChain::SavedSession saved_;
 };
 

@@ -126,6 +126,8 @@ class ServerConnection final : public StreamOwner,
   }
   // The newest entry; null: none.
   Expected* last_expected() { return replies_.empty() ? nullptr : &replies_.back(); }
+  // i < outstanding_count(); 0: the oldest.
+  Expected& expected_at(std::size_t i) { return replies_.at(i); }
   // Before a client's Bind or Describe of its statement, of whose rows it was told so much: makes sure that the server
   // has it, and that its rows are still those.
   enum class Fitness { Fit, Asked, Unfit };  // Asked: to be called again when the server has answered

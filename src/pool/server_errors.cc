@@ -6,6 +6,7 @@
 #include "pool/batch_watch.h"
 #include "pool/client_session.h"
 #include "pool/pooler.h"
+#include "pool/replaced_text.h"
 #include "pool/routing.h"
 #include "pool/server_connection.h"
 #include "pool/worker.h"
@@ -75,8 +76,14 @@ void ServerConnection::tell_error(Bytes message) {
     if (watch() != nullptr && !client_->routing()->is_stale()) watch()->answered(message);
     return;
   }
-  if (client_->routing() == nullptr) return send_error(message);
-  std::vector<std::byte> own = client_->routing()->in_own_words(message, front.is_replaced);
+  std::vector<std::byte> own;
+  if (front.longer != 0)  // the name stands in front of everything that an error can point at
+    own = with_position(message, [&front](std::size_t position) {
+      return static_cast<std::size_t>(
+          std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(position) - front.longer, 1));
+    });
+  else if (client_->routing() != nullptr)
+    own = client_->routing()->in_own_words(message, front.replaced);
   if (own.empty()) return send_error(message);
   send_error(own);
   worker_->loop.arena().adopt(std::move(own));  // until it has been sent

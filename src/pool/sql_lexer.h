@@ -34,6 +34,8 @@ class SqlLexer {
  public:
   explicit SqlLexer(std::string_view sql) : sql_(sql) {}
   Token next();
+  // Comments, too.
+  void skip_blanks();
   // Of the first byte behind the token that came last.
   std::size_t position() const { return at_; }
   // The text may have another meaning than the tokens say: something does not end, or there is a backslash before a
@@ -41,7 +43,6 @@ class SqlLexer {
   bool is_doubtful() const { return is_doubtful_; }
 
  private:
-  void skip_blanks();
   void skip_block_comment();
   Token take_word();
   Token take_quoted(char quote, bool has_escapes);
@@ -52,5 +53,12 @@ class SqlLexer {
   std::size_t at_ = 0;
   bool is_doubtful_ = false;
 };
+
+// What stands behind blanks and comments.
+inline std::string_view without_blanks(std::string_view sql) {
+  SqlLexer lexer(sql);
+  lexer.skip_blanks();
+  return sql.substr(lexer.position());
+}
 
 }  // namespace lokadb

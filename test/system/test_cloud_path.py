@@ -192,12 +192,24 @@ def test_errors_are_about_the_clients_own_text(proxy, world):
         "update documents set title = 'ü' where id = %s or titel" % key_of(world, AT_HOME),
         "select 1/0, title, id from documents where id = %s and title ~ '('" % key_of(world, FDW),
         "insert into documents (id, organization_id, titel) values (1, 1, 'x') on conflict (id) do nothing",
+        "insert into documents (id, organization_id, title) values (1, 1, 'ü') on conflict (id) do update set title = titel",
+        "select id, 'ü', titel, count(*) from documents where organization_id = %s group by id" % AT_HOME,
+        "select id, count(*) from documents where organization_id = %s group by id, title having titel = 'ü'" % AT_HOME,
     ):
         (expected,) = plain.ask(query(sql)).errors
         (found,) = client.ask(query(sql)).errors
         assert (found.get("P"), found["C"], found["M"]) == (expected.get("P"), expected["C"], expected["M"]), sql
-        (found,) = client.ask(extended(sql)).errors
-        assert (found.get("P"), found["C"]) == (expected.get("P"), expected["C"]), sql
+        for batch in (extended(sql), extended(sql, name="s%d" % next(numbers))):
+            (found,) = client.ask(batch).errors
+            assert (found.get("P"), found["C"]) == (expected.get("P"), expected["C"]), sql
+        if "P" not in expected:
+            continue
+        (found,) = client.ask(parse("", sql) + describe("S", "") + sync()).errors
+        assert (found["P"], found["C"]) == (expected["P"], expected["C"]), sql
+        prepare = "prepare p as " + sql
+        (found,) = client.ask(query(prepare)).errors
+        assert (int(found["P"]) - len("prepare p as "), found["C"]) == (int(expected["P"]), expected["C"]), prepare
+    plain.drop()
 
 
 def test_a_role_with_rights_on_columns_keeps_them(proxy, world):

@@ -17,7 +17,7 @@ def bound(client, name, *params):
 def test_execute_finds_what_parse_made(proxy):
     client, other = proxy.connect(), proxy.connect()
     assert not client.ask(wire.parse("s", "select $1::int + 1") + wire.sync()).errors
-    for sql in ("execute s(4)", "EXECUTE  s (4);", 'execute "s"(4)', "execute s(4); select 'more'"):
+    for sql in ("execute s(4)", "EXECUTE  s (4);", "/* a /* b */ */ -- c\n execute s(4)", 'execute "s"(4)', "execute s(4); select 'more'"):
         assert client.query(sql).rows[0] == ("5",)
     assert other.fails("execute s(4)")["C"] == "26000"
     assert client.value("execute s(6)") == "7"
@@ -178,3 +178,33 @@ def test_what_comes_between_an_error_and_sync_is_ignored(proxy, ignored):
     assert client.ask(wire.sync()).kinds == "Z"
     assert client.value("execute x") == "1" and bound(client, "s").rows == [("4",)]
     assert other.value("select 5") == "5"
+
+
+@pytest.mark.parametrize("name", ["p", "a_name_that_is_longer_than_what_stands_for_it", '"ü, with ""quotes"""'])
+def test_positions_are_those_of_the_clients_text(proxy, cluster, name):
+    client, plain = proxy.connect(), cluster.connect()
+    taken = "prepare %s (int) as select 'ü', $1" % name
+    assert plain.ask(wire.query(taken)).errors == [] and client.ask(wire.query(taken)).errors == []
+    for sql in (
+        "prepare %sx as select 'ü', nothing" % name if name == "p" else "prepare p as select 'ü', nothing",
+        "deallocate %s; prepare %s as selec 1" % (name, name),
+        "prepare %s as select 'ü', from" % name,
+        "prepare %s (int, no_type) as select $1" % name,
+        " /* ü */ execute %s ('ü')" % name,
+        "execute %s (nothing)" % name,
+        "execute %s ((select 1))" % name,
+    ):
+        (expected,), (found,) = plain.ask(wire.query(sql)).errors, client.ask(wire.query(sql)).errors
+        assert (found.get("P"), found["C"], found["M"]) == (expected.get("P"), expected["C"], expected["M"]), sql
+    plain.drop()
+
+
+def test_comments_in_front_hide_nothing(proxy):
+    client, other = proxy.connect(), proxy.connect()
+    client.query("/* prepares */ prepare p as select 'mine'")
+    other.query("-- prepares\nprepare p as select 'other'")
+    assert client.value("/* runs */ execute p") == "mine" and other.value("--\nexecute p") == "other"
+    answer = client.ask(wire.extended("/* runs */ execute p"))
+    assert answer.rows == [("mine",)], answer
+    client.query("/* the last */ deallocate p")
+    assert client.fails("execute p")["C"] == "26000" and other.value("execute p") == "other"

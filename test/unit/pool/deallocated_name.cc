@@ -1,15 +1,15 @@
-#include "pool/deallocate.h"
-
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+
+#include "pool/prepare_commands.h"
 
 namespace lokadb {
 namespace {
 
 namespace data = boost::unit_test::data;
 
-BOOST_AUTO_TEST_SUITE(deallocate)
+BOOST_AUTO_TEST_SUITE(pool_deallocated_name)
 
 struct Named {
   const char* sql;
@@ -28,6 +28,7 @@ const Named kNamed[] = {
     {"DEALLOCATE PREPARE prepare", "prepare"},
     {"DEALLOCATE \"all\"", "all"},
     {"DEALLOCATE \"prepare\"", "prepare"},
+    {"/* with */ DEALLOCATE/**/a -- comments", "a"},
     {"DEALLOCATE \xc3\x84x", "\xc3\x84x"},
 };
 BOOST_DATA_TEST_CASE(one_name, data::make(kNamed)) {
@@ -50,8 +51,8 @@ const char* const kOthers[] = {"",
                                "DEALLOCATE \"\"",
                                "DISCARD ALL",
                                "DEALLOCATES a",
-                               "DEALLOCATE/**/a",
-                               "DEALLOCATE a -- no",
+                               "DEALLOCATE /* a",
+                               "DEALLOCATE U&\"a\"",
                                "\"deallocate\" a",
                                "DEALLOCATE \"prepare\" x",
                                "DEALLOCATE aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};

@@ -1,4 +1,4 @@
-#include "pool/replaced_query.h"
+#include "pool/replaced_text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -25,17 +25,23 @@ std::size_t character_of(std::string_view text, std::size_t byte, bool is_utf8) 
 
 }  // namespace
 
-ReplacedQuery::ReplacedQuery(std::string old_text, std::string_view new_text, const std::vector<lokadb_edit>& edits,
-                             bool is_utf8)
-    : old_text_(std::move(old_text)), is_utf8_(is_utf8) {
+ReplacedText::ReplacedText(std::string old_text, std::string new_text, const std::vector<lokadb_edit>& edits,
+                           bool is_utf8)
+    : old_text_(std::move(old_text)), new_text_(std::move(new_text)), is_utf8_(is_utf8) {
   for (const lokadb_edit& e : edits) positions_.replace(e.at, e.removed, e.added);
-  ByteBuffer out;
-  write_query(out, std::string(new_text));
-  message_ = std::move(out.storage());
+}
+
+std::vector<std::byte> ReplacedText::with_own_position(Bytes error) const {
+  return with_position(error, [this](std::size_t position) { return own_position(position); });
+}
+
+std::size_t ReplacedText::own_position(std::size_t position) const {
+  std::size_t byte = positions_.to_old(byte_of(new_text_, position - 1, is_utf8_));
+  return character_of(old_text_, byte, is_utf8_) + 1;
 }
 
 // Manual, "Error and Notice Message Fields": field P counts characters from 1.
-std::vector<std::byte> ReplacedQuery::with_own_position(Bytes error) const {
+std::vector<std::byte> with_position(Bytes error, const std::function<std::size_t(std::size_t)>& own_position) {
   ByteBuffer out;
   MessageReader reader(error.subspan(kHeaderSize));
   {
@@ -45,17 +51,12 @@ std::vector<std::byte> ReplacedQuery::with_own_position(Bytes error) const {
       std::size_t position = 0;
       bool is_number = std::from_chars(value.data(), value.data() + value.size(), position).ec == std::errc{};
       m->u8(field);
-      m->cstring(field == 'P' && is_number && position > 0 ? own_position(position) : std::string(value));
+      m->cstring(field == 'P' && is_number && position > 0 ? std::to_string(own_position(position))
+                                                           : std::string(value));
     }
     m->u8(0);
   }
   return std::move(out.storage());
-}
-
-std::string ReplacedQuery::own_position(std::size_t position) const {
-  std::string_view text = as_text(Bytes(message_).subspan(kHeaderSize));
-  std::size_t byte = positions_.to_old(byte_of(text, position - 1, is_utf8_));
-  return std::to_string(character_of(old_text_, byte, is_utf8_) + 1);
 }
 
 }  // namespace lokadb

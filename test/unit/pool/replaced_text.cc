@@ -1,4 +1,4 @@
-#include "pool/replaced_query.h"
+#include "pool/replaced_text.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -26,8 +26,8 @@ std::vector<std::byte> error_at(std::string_view position) {
 std::string own_position(std::string_view position, bool is_utf8) {
   auto at = kOld.find("documents");
   std::vector<lokadb_edit> edits{{at, 9, std::string_view("(SELECT * FROM documents) AS d").size()}};
-  ReplacedQuery query(std::string(kOld), kNew, edits, is_utf8);
-  std::vector<std::byte> own = query.with_own_position(error_at(position));
+  ReplacedText text(std::string(kOld), std::string(kNew), edits, is_utf8);
+  std::vector<std::byte> own = text.with_own_position(error_at(position));
   MessageReader reader(Bytes(own).subspan(kHeaderSize));
   BOOST_TEST(reader.cstring() == "SERROR");
   std::string found(reader.cstring().substr(1));
@@ -37,14 +37,7 @@ std::string own_position(std::string_view position, bool is_utf8) {
   return found;
 }
 
-BOOST_AUTO_TEST_SUITE(pool_replaced_query)
-
-BOOST_AUTO_TEST_CASE(the_new_text_is_what_is_sent) {
-  ReplacedQuery query(std::string(kOld), kNew, {}, true);
-  auto head = peek_head(query.message());
-  BOOST_TEST(head->type == 'Q');
-  BOOST_TEST(as_text(query.message().subspan(kHeaderSize, kNew.size())) == kNew);
-}
+BOOST_AUTO_TEST_SUITE(pool_replaced_text)
 
 BOOST_AUTO_TEST_CASE(positions_are_those_of_the_old_text) {
   BOOST_TEST(own_position("11", true) == "11");  // bad
