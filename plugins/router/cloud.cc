@@ -17,17 +17,20 @@ using route::Verdict;
 using sql::StatementClass;
 using Whose = Verdict::Whose;
 
+// A step that sets the tenant, and the same for a cloud from which organizations have moved, where statements have the
+// tenant in their conditions for the planner to see.
+struct TenantStep {
+  explicit TenantStep(const std::string& sql)
+      : at_home(sql), with_plans(sql + ", pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)") {}
+  const std::string at_home, with_plans;
+};
+
 // The gate first: it may wait for the end of a pause.
-constexpr std::string_view kGate =
-    "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation, pg_catalog.set_config($4, $5, true), "
-    "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
-constexpr std::string_view kTenant =
-    "SELECT pg_catalog.set_config($1, $2, true), "
-    "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
+const TenantStep kGate{
+    "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation, pg_catalog.set_config($4, $5, true)"};
+const TenantStep kTenant{"SELECT pg_catalog.set_config($1, $2, true)"};
 // Of no organization in particular: a move goes on when it has ended.
-constexpr std::string_view kTenantOfWrite =
-    "SELECT lokadb.enter_all(), pg_catalog.set_config($1, $2, true), "
-    "pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)";
+const TenantStep kTenantOfWrite{"SELECT lokadb.enter_all(), pg_catalog.set_config($1, $2, true)"};
 constexpr std::string_view kEnterOnly = "SELECT (lokadb.enter($1, $2, '{}', false, $3)).generation";
 
 std::uint32_t oid_of(catalog::ValueType type) {
@@ -190,7 +193,7 @@ class CloudWork {
     if (pending_gate_ && enters_all && add_gate(kEnterOnly, nullptr, statement) != LOKADB_OK) return LOKADB_FAILED;
     if (pending_gate_) {
       in_force_ = tenant;
-      return add_gate(kGate, &tenant, statement);
+      return add_gate(with_tenant(kGate), &tenant, statement);
     }
     if (in_force_ && *in_force_ == tenant && !enters_all) return LOKADB_OK;
     in_force_ = tenant;
@@ -198,7 +201,11 @@ class CloudWork {
     lokadb_step_value values[2] = {};
     values[0] = text(catalog_.setting());
     values[1] = text(tenant);
-    return add_step(batch_, LOKADB_BEFORE, enters_all ? kTenantOfWrite : kTenant, values, statement);
+    return add_step(batch_, LOKADB_BEFORE, with_tenant(enters_all ? kTenantOfWrite : kTenant), values, statement);
+  }
+
+  std::string_view with_tenant(const TenantStep& step) const {
+    return catalog_.has_moved_organizations() ? step.with_plans : step.at_home;
   }
 
   int add_gate(std::string_view sql, const std::string* tenant, std::uint32_t statement) {

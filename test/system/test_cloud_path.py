@@ -140,6 +140,7 @@ def test_the_plan_has_the_part_of_one_organization_only(proxy, world):
         key, title = documents(world, org)[2]
         client.query("begin")  # EXPLAIN itself is not put into other words
         plan = client.ask(extended("select title from documents where id = $1", [key]))
+        assert rows(client, "show plan_cache_mode") == [("force_custom_plan",)]
         assert plan.rows == [(title,)]
         text = "\n".join(r[0] for r in rows(client, "explain select title from documents where id = %s and organization_id = %s" % (key, org)))
         client.query("commit")
@@ -571,6 +572,9 @@ def test_where_all_are_at_home_keys_still_tell_who_has_a_local_part(cluster_of_s
     ((key, title), *_) = documents(home, "1")
     for batch in forms("select id, title, count(*) from documents where id = %s group by id" % key):
         assert client.ask(batch).rows[-1] == (key, title, "1")
+    client.query("begin; select from documents where id = %s" % key)
+    assert rows(client, "show plan_cache_mode") == [("auto",)]
+    client.query("commit")
     ((conversation,), *_) = home.sql("select id from conversations where organization_id = 1").rows
     upsert = "insert into messages (id, conversation_id) values (1, '%s') on conflict (id) do nothing" % conversation
     assert client.ask(query(upsert)).tags == ["INSERT 0 0"]
