@@ -44,6 +44,11 @@ std::uint32_t oid_of(catalog::ValueType type) {
   }
 }
 
+// Backslashes in its strings mean themselves, or there are none.
+bool is_plain(const lokadb_statement& s) {
+  return s.is_standard_strings != 0 || view(s.text).find('\\') == std::string_view::npos;
+}
+
 class CloudWork {
  public:
   CloudWork(Router& router, lokadb_batch* batch, SessionState& session, const std::vector<Verdict>& verdicts)
@@ -90,11 +95,6 @@ class CloudWork {
     s.struct_size = sizeof s;
     host->statement(batch_, pieces_[piece].statement, &s);  // which was read before
     return s;
-  }
-
-  // Backslashes in its strings mean themselves, or there are none.
-  static bool is_plain(const lokadb_statement& s) {
-    return s.is_standard_strings != 0 || view(s.text).find('\\') == std::string_view::npos;
   }
 
   // Of the pieces of one statement of the batch.
@@ -403,6 +403,21 @@ bool takes_nothing(StatementClass kind) {
     default:
       return false;
   }
+}
+
+int describe_by_local_parts(Router& router, lokadb_batch* batch, const Piece& piece) {
+  if (piece.analysis().local_parts.empty()) return LOKADB_OK;
+  lokadb_statement s{};
+  s.struct_size = sizeof s;
+  host->statement(batch, piece.statement, &s);
+  if (!is_plain(s)) return LOKADB_OK;
+  auto other = router.rewrites.get({piece.analysis(), {}, {}}, std::string(view(s.text)), s.form != LOKADB_SIMPLE);
+  if (!*other) return LOKADB_OK;
+  lokadb_replacement r{};
+  r.struct_size = sizeof r;
+  r.statement = piece.statement;
+  r.text = lent((*other)->text);
+  return host->replace(batch, &r);
 }
 
 int add_cloud_work(Router& router, lokadb_batch* batch, SessionState& session,

@@ -11,6 +11,7 @@
 
 namespace lokadb::router {
 
+struct Piece;
 struct Router;
 struct SessionState;
 
@@ -20,5 +21,9 @@ bool takes_nothing(sql::StatementClass kind);
 // verdicts: one for each piece of the session's batch, none of which refuses. Returns LOKADB_OK or LOKADB_FAILED.
 int add_cloud_work(Router& router, lokadb_batch* batch, SessionState& session,
                    const std::vector<route::Verdict>& verdicts);
+
+// For a piece of a batch that goes direct: what the cloud is asked of it, where its root cannot describe it. Returns
+// LOKADB_OK or LOKADB_FAILED.
+int describe_by_local_parts(Router& router, lokadb_batch* batch, const Piece& piece);
 
 }  // namespace lokadb::router

@@ -482,6 +482,7 @@ class Decision {
                                         *organization, router_.options.logins, router_.stored_logins);
     if (state_.target->login.user.empty()) return Reason::NoDirectLogin;
     failed_ |= add_gates(verdicts) != LOKADB_OK;
+    for (const Piece& piece : state_.pieces) failed_ |= describe_by_local_parts(router_, batch_, piece) != LOKADB_OK;
     state_.organization = first.organization;
     const Target& to = *state_.target;
     lokadb_target target{};

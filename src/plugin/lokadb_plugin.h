@@ -238,7 +238,9 @@ typedef struct lokadb_step_value {
   lokadb_string value;
 } lokadb_step_value;
 
-/* With LOKADB_CLOUD: a statement is sent in other words. Its parameters are the client's, with further ones behind. */
+/* With LOKADB_CLOUD: a statement is sent in other words. Its parameters are the client's, with further ones behind.
+   With LOKADB_DIRECT: the target gets the client's words, and the client's own database is asked by the other ones what
+   the statement takes and gives, since it would not take the client's; no values then. */
 typedef struct lokadb_edit {
   size_t at; /* byte of the old text, in ascending order */
   size_t removed;

@@ -10,14 +10,6 @@ namespace {
 
 constexpr char kNoParameters[] = {0, 0};
 
-std::string parse_body(const BatchStatement& statement) {
-  ByteBuffer out;
-  out.cstring(statement.text);
-  out.u16(static_cast<std::uint16_t>(statement.parameters.size()));
-  for (const auto& parameter : statement.parameters) out.u32(parameter.declared_type);
-  return std::string(as_text(out.bytes()));
-}
-
 }  // namespace
 
 RowsMark KnownForms::find(std::string_view body) const {
@@ -40,8 +32,9 @@ void KnownForms::keep(std::string_view body, RowsMark form) {
   young_bytes_ = 0;
 }
 
-ResultForms::ResultForms(const std::vector<BatchStatement>& statements, KnownForms& known)
-    : statements_(statements), known_(known) {}
+ResultForms::ResultForms(const std::vector<BatchStatement>& statements,
+                         const std::vector<BatchReplacement>& replacements, KnownForms& known)
+    : statements_(statements), replacements_(replacements), known_(known) {}
 
 void ResultForms::begin() {
   unnamed_sent_ = 0;
@@ -98,6 +91,17 @@ RowsMark ResultForms::form_of(std::size_t statement) const {
   return statement < used_.size() ? described_as(used_[statement]).form : kUnknownRows;
 }
 
+std::string ResultForms::parse_body(std::size_t statement) const {
+  const BatchStatement& s = statements_[statement];
+  auto r = std::find_if(replacements_.begin(), replacements_.end(),
+                        [statement](const BatchReplacement& other) { return other.statement == statement; });
+  ByteBuffer out;
+  out.cstring(r != replacements_.end() ? std::string_view(r->text) : s.text);
+  out.u16(static_cast<std::uint16_t>(s.parameters.size()));
+  for (const auto& parameter : s.parameters) out.u32(parameter.declared_type);
+  return std::string(as_text(out.bytes()));
+}
+
 std::vector<std::string> ResultForms::to_ask() {
   asked_.clear();
   for (const Used& used : used_) {
@@ -109,7 +113,7 @@ std::vector<std::string> ResultForms::to_ask() {
     RowsMark form = form_of(i);
     // A Parse that nobody describes shows nothing.
     if (form == kUnknownRows && statements_[i].form != LOKADB_PARSE) is_known_ = false;
-    std::string body = parse_body(statements_[i]);
+    std::string body = parse_body(i);
     if (form == kUnknownRows || known_.find(body) == form) continue;
     bool is_asked =
         std::any_of(asked_.begin(), asked_.end(), [&](const Asked& a) { return a.form == form && a.body == body; });

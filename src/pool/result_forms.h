@@ -18,6 +18,7 @@
 
 namespace lokadb {
 
+struct BatchReplacement;
 struct BatchStatement;
 
 // What a client's database has told, by the body of a Parse (text and types). Any thread. What it forgets, or what is
@@ -38,8 +39,10 @@ class KnownForms {
 // Of one batch. Worker of the session.
 class ResultForms {
  public:
-  // Both live longer.
-  ResultForms(const std::vector<BatchStatement>& statements, KnownForms& known);
+  // All live longer. replacements: what the client's own database is asked in place of statements that it cannot
+  // describe.
+  ResultForms(const std::vector<BatchStatement>& statements, const std::vector<BatchReplacement>& replacements,
+              KnownForms& known);
 
   // The batch is sent to the organization, from its beginning.
   void begin();
@@ -71,9 +74,11 @@ class ResultForms {
     RowsMark form;
   };
   RowsMark form_of(std::size_t statement) const;
+  std::string parse_body(std::size_t statement) const;
   Described described_as(const Used& used) const;
 
   const std::vector<BatchStatement>& statements_;
+  const std::vector<BatchReplacement>& replacements_;
   KnownForms& known_;
   std::size_t unnamed_sent_ = 0;
   std::vector<Used> used_;

@@ -258,7 +258,7 @@ void RoutedBatch::run_direct() {
   held_.clear();
   binds_seen_ = ended_ = 0;
   if (BatchWatch* watch = routing_.watch()) watch->begin(read_.ends);
-  if (has_checks()) forms_.emplace(batch_->statements(), session_.database()->forms).begin();
+  if (has_checks()) forms_.emplace(batch_->statements(), batch_->replacements(), session_.database()->forms).begin();
   is_complete_ = must_start_over_ = false;
   refused_there_.clear();
   want_server(session_.pooler.target_pool(batch_->targets()[verdict_.target]));

@@ -4,7 +4,7 @@ import pytest
 
 import harness
 import routed_world
-from wire import query
+from wire import bind, describe, execute, extended, parse, query, sync
 
 APPLICATION = """
 create table organizations (id bigint primary key, name text not null);
@@ -35,6 +35,13 @@ def world(cluster_of_session):
     made = routed_world.make(
         cluster_of_session, (), APPLICATION, [["-table", t] for t in ("loose", "strict", "watched")]
     )
+    yield made
+    made.drop()
+
+
+@pytest.fixture(scope="module")
+def world_away(cluster_of_session):
+    made = routed_world.make(cluster_of_session)
     yield made
     made.drop()
 
@@ -134,6 +141,28 @@ def test_nobody_draws_from_a_sequence_without_the_right_to_insert(world):
     for sequence in ("loose_id_seq", "watched_id_seq"):
         assert late.ask(query("select lokadb.next_identity('%s')" % sequence)).codes == ["42501"]
     late.drop()
+
+
+def test_groups_by_the_key_go_direct(start, world_away):
+    p = routed_world.is_ready(start(**routed_world.settings(world_away)))
+    client = p.connect()
+    sql = "select id, title, count(*) from documents where organization_id = %s group by id order by id"
+    documents = [(*row, "1") for row in routed_world.documents(world_away, "2")]
+    answers = [
+        client.ask(query(sql % 2)),
+        client.ask(query(sql % 2 + "; " + sql % 2)),
+        client.ask(extended(sql % "$1", ["2"])),
+        client.ask(extended(sql % "$1", ["2"], name="s")),
+        client.ask(bind("", "s", ["2"]) + execute() + sync()),
+        client.ask(parse("t", sql % "$1") + describe("S", "t") + sync()),
+        client.ask(bind("", "t", ["2"]) + describe("P") + execute() + sync()),
+        client.ask(extended("select 1 from documents where organization_id = $1", ["2"])[:-5] + extended(sql % "$1", ["2"])),
+    ]
+    for number, answer in enumerate(answers):
+        assert answer.errors == [], (number, answer.errors)
+        assert number == 5 or answer.rows[-len(documents):] == documents, number
+    assert routed_world.counts(p)["tenant-known"] == len(answers) - 1  # one only describes
+    assert "catalog-drift" not in routed_world.counts(p) and "group-by-key-fdw" not in routed_world.counts(p)
 
 
 def test_an_identity_is_dropped_in_two_steps(world):

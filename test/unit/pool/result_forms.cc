@@ -46,12 +46,13 @@ RowsMark form_of(std::uint32_t type) {
 
 struct Fixture {
   std::vector<BatchStatement> statements;
+  std::vector<BatchReplacement> replacements;
   KnownForms known;
   std::unique_ptr<ResultForms> forms;
 
   ResultForms& begin(std::vector<BatchStatement> of) {
     statements = std::move(of);
-    forms = std::make_unique<ResultForms>(statements, known);
+    forms = std::make_unique<ResultForms>(statements, replacements, known);
     forms->begin();
     return *forms;
   }
@@ -201,6 +202,22 @@ BOOST_AUTO_TEST_CASE(what_is_kept_is_bounded) {
   for (int i = 0; i < 40; ++i) left += known.find(big + std::to_string(i)) != kUnknownRows;
   BOOST_TEST(left >= 3);
   BOOST_TEST(left <= 8);
+}
+
+BOOST_AUTO_TEST_CASE(the_cloud_is_asked_in_the_words_that_it_takes) {
+  replacements.resize(1);
+  replacements[0].statement = 1;
+  replacements[0].text = "select 2 from part";
+  ResultForms& f = begin({bound("select 1"), bound("select 2 from root", {23})});
+  for (std::uint64_t number : {1, 2}) {
+    f.statement_used(number);
+    f.described(number, form_of(23), kNoRows);
+  }
+  auto asked = f.to_ask();
+  BOOST_REQUIRE(asked.size() == 2u);
+  BOOST_TEST(asked[0].find("select 1") == 0u);
+  BOOST_TEST(asked[1].find("select 2 from part") == 0u);
+  BOOST_TEST(f.settle({form_of(23), form_of(23)}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
