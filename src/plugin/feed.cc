@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::uint32_t kRetryPause = 1000;  // milliseconds
 
+// Each is gone when this returns: what it holds may be what somebody waits for the end of.
+void tell(std::vector<std::function<void()>> waiters) {
+  for (auto& then : waiters) then();
+}
+
 // The one value that the query gives.
 std::string value_of(const WatchConnection::Answer& answer) {
   if (answer == nullptr || PQntuples(answer.get()) != 1 || PQnfields(answer.get()) != 1)
@@ -64,10 +69,10 @@ void Feed::run() {
     } catch (const ConnectionLost& lost) {
       if (!end_.is_asked) tell_lost(lost.what());
     }
-    for (auto& then : take_waiters()) then();
+    tell(take_waiters());
     if (!end_.is_asked) pause(kRetryPause);
   }
-  for (auto& then : take_waiters()) then();
+  tell(take_waiters());
 }
 
 void Feed::follow(WatchConnection& connection) {
@@ -90,7 +95,7 @@ void Feed::follow(WatchConnection& connection) {
       last_fault_.clear();
       told_(last_value_, true);
     }
-    for (auto& then : waiters) then();
+    tell(std::move(waiters));
     connection.wait_for_notification(settings_.heartbeat_ms);
   }
 }

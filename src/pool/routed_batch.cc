@@ -445,6 +445,11 @@ bool RoutedBatch::step_failed(std::string_view code, bool is_first) {
   bool is_stale = code == kStaleRouting && phase_ == Phase::InCloud && is_first && is_alone;
   leave_gate(code == kPaused);
   has_failed_ = true;
+  if (!is_stale && cloud_ != nullptr) {
+    // The rest goes on all the same: the server skips it, and answers the Sync at its end.
+    session_.worker.loop.resume_later(session_);
+    return false;
+  }
   phase_ = is_stale ? Phase::Stale : Phase::Over;
   if (!is_stale) routing_.run_has_news();
   return is_stale;

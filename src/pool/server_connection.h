@@ -313,6 +313,7 @@ class ServerConnection final : public StreamOwner,
   void drop_skipped_syncs(bool after_error);
   bool has_undecided_requests();
   void after_error();
+  void end_stale_batch();
   void tell_error(Bytes message);
   void send_error(Bytes message);
   void log_statement_fault(const char* fault, std::string_view error);

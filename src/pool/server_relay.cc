@@ -323,11 +323,17 @@ void ServerConnection::after_error() {
   if (!replies_.empty() && replies_.front().stands_in) replies_.front().for_client = true;
   if (client_ != nullptr && client_->routing() != nullptr) {
     client_->routing()->steps_passed();  // or are skipped
-    if (client_->routing()->is_stale() && !replies_.empty()) replies_.front().for_client = false;
+    if (client_->routing()->is_stale()) end_stale_batch();
   }
   // A client that has left will not send the Sync.
   if (skips_until_sync_ && client_ != nullptr && client_->state() == ClientState::Leaving)
     close("client disconnect while server was not ready");
+}
+
+// The batch begins anew: nobody is told of its Sync, which may not have been sent yet and then never will be.
+void ServerConnection::end_stale_batch() {
+  if (replies_.empty()) return send_own_sync();
+  replies_.front().for_client = false;
 }
 
 bool ServerConnection::handle_parameter_status(Bytes in, std::size_t total, std::size_t& used) {

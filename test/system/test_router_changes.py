@@ -1,0 +1,140 @@
+"""What a change of the routing meets in the middle of a batch: it begins anew, or fails, and is always answered."""
+
+import contextlib
+
+import pytest
+
+from harness import eventually, takes
+from routed_world import documents, proxy, world  # noqa: F401 (fixtures)
+from wire import bind, describe, execute, extended, parse, query, sync
+
+SQL = "select id, title from documents where organization_id = $1 order by id"
+PAUSE = "pg_advisory_%s(lokadb.pause_key('%s'))"
+WAITING = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+
+
+@pytest.fixture
+def on_fdw(world):
+    def put(profile):
+        for org in ("2", "3"):
+            world.run("org-profile", "-db", world.dsn(world.cloud), "-org", org, profile)
+
+    put("fdw")
+    yield
+    put("fdw+direct")
+
+
+class Pause:
+    """Gates of the organization wait."""
+
+    def __init__(self, world, org):
+        self.world, self.org = world, org
+        world.sql("select " + PAUSE % ("lock", org))
+
+    def wait(self):
+        eventually(lambda: self.world.sql(WAITING).value != "0", 10, "a gate waits")
+
+    def change_routing(self):
+        new = "update lokadb.organizations set generation = nextval('lokadb.generation') where org = '%s'"
+        self.world.sql(new % self.org)
+
+    def end(self):
+        self.world.sql("select " + PAUSE % ("unlock", self.org))
+
+
+@contextlib.contextmanager
+def pause(world, org):
+    made = Pause(world, org)
+    try:
+        yield made
+    finally:
+        world.sql("select pg_advisory_unlock_all()")
+
+
+@pytest.mark.parametrize("form", ["simple", "extended", "pipeline"])
+def test_a_batch_is_decided_anew_at_once(proxy, world, on_fdw, form):
+    """Not when the feed asks by itself the next time."""
+    c = proxy(default_pool_size=1).connect()
+    batch = {
+        "simple": query(SQL.replace("$1", "2")),
+        "extended": extended(SQL, ["2"]),
+        "pipeline": 2 * (parse("", SQL) + bind("", "", ["2"]) + execute()) + sync(),
+    }[form]
+    with pause(world, "2") as paused, takes(0, 3):
+        c.send(batch)
+        paused.wait()
+        paused.change_routing()
+        paused.end()
+        answer = c.ready()
+    assert answer.rows == documents(world, "2") * (2 if form == "pipeline" else 1) and not answer.codes
+
+
+# A statement of which the client knows the columns is asked for its columns on a server that has not prepared it yet:
+# the client's Bind waits, while the steps in front of it are on their way already.
+
+
+def knows_generation(p, world, org):
+    known = p.show("lokadb_orgs", organization=org)[0]["generation"]
+    return known == world.sql("select generation from lokadb.organizations where org = '%s'" % org).value
+
+
+class Asked:
+    """A proxy with two servers, of which the one that is free lacks the statement "s" of the client."""
+
+    def __init__(self, p):
+        self.proxy = p
+        self.client, self.holder, self.other = p.connect(), p.connect(), p.connect()
+        for c in (self.holder, self.other):
+            c.ask(query("begin"))
+        for c in (self.holder, self.other):
+            c.ask(query("commit"))
+        self.client.ask(query(SQL.replace("$1", "2")))  # what the role has set is known
+        self.client.ask(parse("s", SQL) + describe("S", "s") + sync())
+        self.holder.ask(query("begin"))  # on the server that the client had
+
+
+@pytest.fixture
+def asked(proxy, world, on_fdw):
+    return lambda: Asked(proxy(default_pool_size=2))
+
+
+def test_a_batch_that_waits_for_its_columns_begins_anew_as_a_whole(asked, world):
+    a = asked()
+    with pause(world, "2") as paused:
+        a.client.send(bind("", "s", ["2"]) + execute() + sync())
+        paused.wait()
+        paused.change_routing()
+        world.sql("notify lokadb")
+        a.holder.ask(query("commit"))
+        # What the role has set is asked for anew with each catalog. If another client has done that, the batch is
+        # decided at once.
+        eventually(lambda: knows_generation(a.proxy, world, "2"), 5)
+        assert a.other.ask(query(SQL.replace("$1", "3"))).rows == documents(world, "3")
+        paused.end()
+        answer = a.client.ready()
+    assert answer.rows == documents(world, "2") and answer.kinds[0] == "2"
+
+
+def test_a_batch_that_waits_for_its_columns_is_answered_when_a_later_gate_fails(asked, world):
+    a = asked()
+    with pause(world, "3") as paused:
+        batch = parse("", SQL) + bind("", "", ["2"]) + execute() + bind("", "s", ["3"]) + execute() + sync()
+        a.client.send(batch)
+        paused.wait()
+        paused.change_routing()
+        paused.end()
+        answer = a.client.ready()
+    assert answer.codes == ["40001"] and answer.rows == documents(world, "2")
+    assert a.client.ask(bind("", "s", ["3"]) + execute() + sync()).rows == documents(world, "3")
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_batch_that_waits_for_its_columns_is_answered_when_the_pause_lasts(asked, world, in_transaction):
+    a = asked()
+    if in_transaction:
+        a.client.ask(query("begin"))
+    with pause(world, "2"), takes(4, 13):
+        answer = a.client.ask(bind("", "s", ["2"]) + execute() + sync())
+    assert answer.codes == ["55P03"] and answer.status == ("E" if in_transaction else "I")
+    a.client.ask(query("rollback"))
+    assert a.client.ask(bind("", "s", ["2"]) + execute() + sync()).rows == documents(world, "2")
