@@ -246,10 +246,11 @@ bool begins_batch(char type) { return std::string_view("QPBDECF").find(type) != 
 BatchEnd find_batch_end(Bytes in) {
   std::size_t at = 0;
   while (auto head = peek_head(in.subspan(at))) {
+    const bool stands_alone = head->type == 'F' || head->type == 'Q';
+    if (stands_alone && at > 0) return {at, 'H', true};
     if (head->body == kBadLength || in.size() - at < kHeaderSize + head->body) return {};
     at += kHeaderSize + head->body;
-    bool ends = head->type == 'S' || head->type == 'H' || head->type == 'F' || head->type == 'Q';
-    if (ends) return {at, head->type};
+    if (stands_alone || head->type == 'S' || head->type == 'H') return {at, head->type};
     if (!begins_batch(head->type)) return {at, 'S'};  // not the order of the protocol: the server says so
   }
   return {};

@@ -14,10 +14,12 @@ namespace lokadb {
 
 class ClientStatements;
 
-// Where a batch ends that begins at the front of `in`.
+// Where a batch ends that begins at the front of `in`. A Query or FunctionCall is a batch of its own: if what stands in
+// front of it fails, the server ignores it and waits for the Sync.
 struct BatchEnd {
-  std::size_t size = 0;  // bytes, 0: not all here
-  char last = 0;         // type of its last message: 'Q', 'S', 'H' or 'F'
+  std::size_t size = 0;         // bytes, 0: not all here
+  char last = 0;                // type of its last message: 'Q', 'S', 'H' or 'F'
+  bool lacks_its_last = false;  // nobody has sent that 'H': the next message is a Query or FunctionCall
 };
 BatchEnd find_batch_end(Bytes in);
 // Messages that begin a batch, or belong to one; the others (COPY data, Terminate, Sync and Flush alone) decide

@@ -14,6 +14,8 @@ Error error_of(const BatchVerdict& v) {
   e.hint = v.hint;
   return e;
 }
+
+constexpr std::string_view kFlush{"H\0\0\0\4", kHeaderSize};
 }  // namespace
 
 Routing::Routing(ClientSession& session, PluginChain& chain)
@@ -39,12 +41,14 @@ std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t&
     return std::nullopt;
   }
   // What is decided depends on how the batch before it ended.
+  if (session_.is_linked() && std::exchange(lacks_flush_, false)) send_flush();
   if (session_.is_linked() && session_.leg_.server->owes_answers()) return Outcome::Wait;
   // An error in a batch that ended in Flush: nothing is run, and nothing of ours would be answered, before the Sync.
   if (session_.is_linked() && session_.leg_.server->skips_until_sync()) return std::nullopt;
   BatchEnd end = find_batch_end(in);
   bool is_whole = end.size > 0;
   if (!is_whole && in.size() < session_.pooler.options().max_routed_message) return Outcome::NeedMore;
+  lacks_flush_ = end.lacks_its_last;
   make_run(is_whole ? in.first(end.size) : in, end.last, is_whole);
   if (run_ == nullptr) {  // nothing in it to be decided
     decided_from_ = position;
@@ -95,6 +99,7 @@ std::optional<Outcome> Routing::look_at_large(MessageHead head, Bytes in, std::s
 void Routing::make_run(Bytes batch, char last, bool is_whole) {
   if (watch_) watch_->tell();
   std::vector<std::byte> copy(batch.begin(), batch.end());
+  if (lacks_flush_) copy.insert(copy.end(), as_bytes(kFlush).begin(), as_bytes(kFlush).end());
   std::optional<ReadBatch> read;
   if (is_whole) read = read_batch(copy, session_.statements(), unnamed_);
   if (is_whole && read && read->statements.empty()) return;
@@ -159,7 +164,7 @@ std::optional<Outcome> Routing::act_on(MessageHead head, Bytes in, std::size_t& 
 
 // The verdict is there, or all has been done.
 std::optional<Outcome> Routing::act(std::size_t& used) {
-  std::size_t size = run_->messages().size();
+  std::size_t size = run_->messages().size() - (lacks_flush_ ? kFlush.size() : 0);
   char last = run_->read().last;
   if (run_->is_over() && !run_->is_whole()) {
     large_ = run_->has_failed() ? Large::IsRefused : Large::Passes;
@@ -257,6 +262,12 @@ void Routing::send_unnamed(ServerConnection& server) {
   }
   server.set_unnamed_owner(session_.id, server.expect(Request::Parse, false));
   server.stream().send_copy(out.bytes());
+}
+
+// A batch that a Query stands behind has none: its answers would wait for the Query, which waits for them.
+void Routing::send_flush() {
+  session_.leg_.server->skip_silent_heads();
+  session_.leg_.server->stream().send(as_bytes(kFlush));
 }
 
 void Routing::tell_refusal() { session_.stream_.send_copy(refusal_); }

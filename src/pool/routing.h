@@ -93,6 +93,7 @@ class Routing {
   std::string_view own_setting(std::string_view name) const;
   std::string_view setting(std::string_view name) const;
   void remember_unnamed(const ReadBatch& batch);
+  void send_flush();
 
   ClientSession& session_;
   PluginChain& chain_;
@@ -106,6 +107,7 @@ class Routing {
   enum class Large : std::uint8_t { None, Passes, IsRefused } large_ = Large::None;  // a batch too large to be gathered
   bool is_open_ = false;        // the last batch ended in Flush: its transaction goes on
   bool skips_to_sync_ = false;  // refused in the middle of an extended batch
+  bool lacks_flush_ = false;    // of the batch that was read last: BatchEnd::lacks_its_last
   bool has_ended_ = false;
   std::uint32_t commits_ = LOKADB_COMMITS_NOTHING;  // what the server works for
   UnnamedStatement unnamed_;
