@@ -70,7 +70,7 @@ class CloudWork {
       if (info_.is_session_pooled == 0) session_.has_other_role = false;
     }
     for (const Piece& piece : pieces_) session_.has_other_role |= piece.changes_role();
-    if (session_.batch.is_unread) {
+    if (session_.batch.is_unread || session_.batch.calls_function) {
       writes_to_any_ = true;
       return set_tenant(tenant_for_unread(), 0);
     }

@@ -237,7 +237,8 @@ class Decision {
       // A Parse or Describe alone is the cloud's to answer, and what is not known is not looked into.
       if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
         state_.not_direct = Reason::SessionCommand;
-      if (s.form == LOKADB_OTHER) continue;
+      if (s.form == LOKADB_FUNCTION_CALL) state_.calls_function = true;
+      if (s.form == LOKADB_OTHER || s.form == LOKADB_FUNCTION_CALL) continue;
       if (!sql::is_readable(view(s.text), view(info_.client_encoding))) {
         state_.is_unread = state_.is_unread || (s.form != LOKADB_PARSE && may_read_tables(view(s.text)));
         continue;
@@ -451,7 +452,7 @@ class Decision {
   }
 
   std::uint32_t commits() const {
-    bool is_own = info_.transaction_status == 'I' && state_.is_unread;
+    bool is_own = info_.transaction_status == 'I' && (state_.is_unread || state_.calls_function);
     for (const Piece& piece : state_.pieces) {
       if (piece.is_parse) continue;
       if (piece.commits()) return LOKADB_COMMITS_TRANSACTION;

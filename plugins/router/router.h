@@ -111,7 +111,8 @@ struct BatchState {
   RoleSettings::Ptr settings;
   std::uint32_t settings_step = UINT32_MAX;
   bool is_read = false;
-  bool is_unread = false;  // too large, or in an encoding that is not read, and perhaps about tables
+  bool is_unread = false;       // too large, or in an encoding that is not read, and perhaps about tables
+  bool calls_function = false;  // by message, of which only the server knows what it does
   route::Reason not_direct = route::Reason::None;  // of the batch as a whole
   std::vector<Piece> pieces;
   std::deque<PieceValues> values;  // the first values_used are those of this batch

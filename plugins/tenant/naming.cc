@@ -74,7 +74,7 @@ class Inspection {
       if (host->statement(batch_, i, &s) != LOKADB_OK) return LOKADB_FAILED;
       if (s.form == LOKADB_SIMPLE && split(i, s) != LOKADB_OK) return LOKADB_FAILED;
       SessionState::Coming& one = coming.emplace_back();
-      if (s.form == LOKADB_OTHER) {
+      if (s.form == LOKADB_OTHER || s.form == LOKADB_FUNCTION_CALL) {
         one.is_seen = false;
         matters = true;
         continue;

@@ -59,6 +59,7 @@ std::string ScriptReader::statement(std::string_view keyword, std::string_view t
   s.form = keyword == "simple"  ? LOKADB_SIMPLE
            : keyword == "bind"  ? LOKADB_BIND
            : keyword == "parse" ? LOKADB_PARSE
+           : keyword == "call"  ? LOKADB_FUNCTION_CALL
                                 : LOKADB_OTHER;
   s.text = text;
   now().statements.push_back(std::move(s));
@@ -135,7 +136,7 @@ std::string ScriptReader::read(std::string_view line) {
   if (keyword.empty() || keyword.starts_with('#')) return {};
   if (keyword == "batch") return begin(words.rest);
   if (cases_.empty()) return "the first line must be batch";
-  if (keyword == "simple" || keyword == "bind" || keyword == "parse" || keyword == "other")
+  if (keyword == "simple" || keyword == "bind" || keyword == "parse" || keyword == "other" || keyword == "call")
     return statement(keyword, words.rest);
   if (keyword == "param") return parameter(words);
   if (keyword == "row") return row(words.rest);
@@ -193,6 +194,7 @@ flush
 parse select $1
 batch what has no text
 other
+call
 batch nothing but a Sync
 batch nobody in particular
 database

@@ -9,6 +9,7 @@
 //   simple SQL           a statement of the simple protocol; so are
 //   bind SQL, parse SQL  those of the extended one, and
 //   other                what has no text
+//   call                 a FunctionCall
 //   known NUMBER         the statement's number as a known one
 //   param TYPE text VALUE, param TYPE binary HEX, param TYPE null
 //                        the next parameter of the statement; TYPE is an OID

@@ -59,10 +59,11 @@ typedef struct lokadb_section lokadb_section; /* the plugin's section of the con
 /* ------------------------------------------------------------------ what a batch has */
 
 enum lokadb_form {
-  LOKADB_SIMPLE = 1, /* Query; or one statement of a Query, after lokadb_host.split */
-  LOKADB_BIND = 2,   /* a Bind, with the Execute and Describe that belong to it */
-  LOKADB_PARSE = 3,  /* a Parse or Describe whose Bind is not in this batch */
-  LOKADB_OTHER = 4   /* FunctionCall, or a Close: text is empty */
+  LOKADB_SIMPLE = 1,       /* Query; or one statement of a Query, after lokadb_host.split */
+  LOKADB_BIND = 2,         /* a Bind, with the Execute and Describe that belong to it */
+  LOKADB_PARSE = 3,        /* a Parse or Describe whose Bind is not in this batch */
+  LOKADB_OTHER = 4,        /* a Close, an Execute of an earlier portal, and what cannot be read: text is empty */
+  LOKADB_FUNCTION_CALL = 5 /* unless it is one of PostgreSQL's for large objects (LOKADB_OTHER): text is empty */
 };
 
 typedef struct lokadb_statement {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pool/function_call.h"
 #include "pool/prepared.h"
 #include "proto/message.h"
 
@@ -70,7 +71,7 @@ class Reader {
       case 'C':
         return read_close(body);
       case 'F':
-        out.statements.emplace_back().form = LOKADB_OTHER;
+        out.statements.emplace_back().form = is_large_object_call(body) ? LOKADB_OTHER : LOKADB_FUNCTION_CALL;
         return true;
       default:
         return true;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "pool/client_session.h"
+#include "pool/function_call.h"
 #include "pool/pooler.h"
 #include "pool/worker.h"
 
@@ -11,10 +12,6 @@ namespace lokadb {
 
 namespace {
 constexpr std::size_t kMaxStatements = 65536;  // of one client
-
-// Functions on large objects, which only do something inside a transaction (pg_proc.dat); drivers call them so.
-constexpr std::uint32_t kLargeObjectCalls[] = {715, 764, 952, 953,  954,  955,  956,
-                                               957, 958, 964, 1004, 3170, 3171, 3172};
 }  // namespace
 
 bool ClientSession::shares_servers() const { return mode() != PoolMode::Session; }
@@ -64,10 +61,8 @@ void ClientSession::note_piece(Bytes piece) {
 }
 
 void ClientSession::note_function_call(Bytes in) {
-  std::uint32_t oid = in.size() >= kHeaderSize + 4 ? load_u32(in.data() + kHeaderSize) : 0;
-  bool is_known =
-      std::find(std::begin(kLargeObjectCalls), std::end(kLargeObjectCalls), oid) != std::end(kLargeObjectCalls);
-  if (!is_known) leg_.server->note_residue(residue::kSettings | residue::kState);
+  if (!is_large_object_call(in.subspan(std::min(in.size(), kHeaderSize))))
+    leg_.server->note_residue(residue::kSettings | residue::kState);
 }
 
 // ------------------------------------------------------------------ PREPARE, EXECUTE

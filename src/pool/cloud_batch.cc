@@ -153,6 +153,7 @@ const BatchReplacement* CloudBatch::replacement_at(std::size_t message) const {
 
 CloudBatch::Sent CloudBatch::send_message(MessageHead head, Bytes message) {
   if (head.type == 'Q') return send_query(head, message);
+  if (head.type == 'F') return send_function_call(head, message);
   const BatchReplacement* r = head.type == 'B' ? replacement_at(at_) : nullptr;
   if (r != nullptr) return send_bind(*r, batch_.statements()[r->statement], message);
   MessageReader reader(message.subspan(kHeaderSize));
@@ -202,10 +203,21 @@ CloudBatch::Sent CloudBatch::send_query(MessageHead head, Bytes message) {
     query->replaced = replaced;
     query->hides_first_tag = replaced != 0 && replacement->has_two;
   }
-  if (!has_steps_here_) return Sent::All;
+  stand_in_for_skipped(server);
+  return Sent::All;
+}
+
+CloudBatch::Sent CloudBatch::send_function_call(MessageHead head, Bytes message) {
+  ServerConnection& server = *session_.leg().server;
+  if (as_it_came(head, message) != Sent::All || session_.leg().server != &server) return Sent::Failed;
+  stand_in_for_skipped(server);
+  return Sent::All;
+}
+
+void CloudBatch::stand_in_for_skipped(ServerConnection& server) {
+  if (!has_steps_here_) return;
   server.send_own_sync();
   if (Expected* sync = server.last_expected()) sync->stands_in = true;
-  return Sent::All;
 }
 
 // Pieces of the Query that are not replaced stay as they are.

@@ -57,17 +57,17 @@ struct StatementUndo {
 
 struct Expected {
   Request request;
-  bool for_client = true;            // else: our own, nobody sees the answer
-  bool name_is_taken = false;        // a Parse that must fail with 42P05; its text names the client's statement
-  bool forgets_names = false;        // may be a DEALLOCATE or DISCARD
-  bool sets_unnamed = false;         // makes or closes the unnamed statement
-  bool takes_unnamed = false;        // and it was another client's before
-  bool is_refusal = false;           // must fail; the client gets the error of its session's routing instead
-  bool is_step = false;              // of a plugin's step in front of a statement of the client
-  bool is_first_step = false;        // and nothing of the batch stands before it
-  bool is_last_step = false;         // all of them have passed when this is answered
-  bool hides_first_tag = false;      // a Query of two statements in place of the client's one
-  bool stands_in = false;            // a Sync behind a Query: the client gets its answer only if the Query was skipped
+  bool for_client = true;        // else: our own, nobody sees the answer
+  bool name_is_taken = false;    // a Parse that must fail with 42P05; its text names the client's statement
+  bool forgets_names = false;    // may be a DEALLOCATE or DISCARD
+  bool sets_unnamed = false;     // makes or closes the unnamed statement
+  bool takes_unnamed = false;    // and it was another client's before
+  bool is_refusal = false;       // must fail; the client gets the error of its session's routing instead
+  bool is_step = false;          // of a plugin's step in front of a statement of the client
+  bool is_first_step = false;    // and nothing of the batch stands before it
+  bool is_last_step = false;     // all of them have passed when this is answered
+  bool hides_first_tag = false;  // a Query of two statements in place of the client's one
+  bool stands_in = false;  // a Sync behind a Query or FunctionCall: the client gets its answer only if that was skipped
   bool rows_have_changed = false;    // must fail; the client has to know that the rows of `statement` are others now
   bool asks_for_rows = false;        // our own Describe, whose answer the next message of the client waits for
   bool tells_form = false;           // our own Describe, whose answer the sink is told

@@ -146,3 +146,50 @@ def test_names_count_where_no_catalog_is_known(prepared, world, ask):  # noqa: F
     assert one.value("show transaction_isolation") == "serializable"
     assert ask(one, ALL).rows == rows_of(world, "1")
     one.query("rollback")
+
+
+def test_functions_called_by_message_are_about_whom_the_session_names(session_wide, proxy, world):  # noqa: F811
+    world.sql(
+        "create or replace function how_many(at_least bigint) returns bigint language sql as"
+        " 'select count(*) from documents where id >= $1'"
+    )
+    (how_many,) = world.sql("select 'how_many(bigint)'::regprocedure::oid::int").rows[0]
+    call = wire.function_call(int(how_many), ["0"])
+
+    def answers(client, batch):
+        answer = client.ask(batch)
+        assert answer.errors == [], answer
+        return [m.body[4:].decode() for m in answer if m.kind == "V"]
+
+    client = session_wide.connect(timeout=30)
+    for org in ORGS * 2:
+        client.query("set %s = '%s'" % (SETTING, org))
+        count = str(len(rows_of(world, org)))
+        assert answers(client, call) == [count]
+        client.query("begin")
+        assert answers(client, call) == [count] and client.ask(query(ALL)).rows == rows_of(world, org)
+        client.query("commit")
+        assert client.ask(wire.function_call(int(how_many), ["x"])).codes == ["22P02"]
+        assert client.ask(wire.function_call(4)).codes != [] and answers(client, call) == [count]
+    client.query("reset %s" % SETTING)
+    assert answers(client, call) == ["100"]
+    # Nor is what somebody else has left on the server.
+    p = proxy(default_pool_size=1)
+    leaver, client = p.connect(), p.connect(timeout=30)
+    leaver.query("do $$ begin perform set_config('%s', '2', false); end $$" % SETTING)
+    assert answers(client, call) == ["100"]
+    client.query("begin; set local %s = '2'" % SETTING)
+    assert answers(client, call) == [str(len(rows_of(world, "2")))]
+    client.query("commit")
+
+
+def test_a_step_that_fails_is_the_answer_to_a_function_call(proxy, world):  # noqa: F811
+    client = proxy().connect(timeout=30)
+    client.query("begin isolation level serializable read only")
+    client.query("savepoint s")
+    assert client.ask(wire.function_call(1777, ["x"])).codes != []  # whatever it is: an error, and in a failed transaction
+    assert client.ask(wire.function_call(1777, ["x"])).codes == ["25P02"]
+    assert client.query("rollback; select 1").rows == [("1",)]
+    large_object = client.query("begin; select lo_create(0)").value
+    assert client.ask(wire.function_call(964, [large_object])).errors == []  # lo_unlink, as it came
+    client.query("rollback")

@@ -66,7 +66,8 @@ BOOST_AUTO_TEST_CASE(the_built_in_cases_have_every_form) {
   BOOST_TEST(cases.size() > 12u);
   for (const Case& c : cases)
     for (const Statement& s : c.statements) forms |= 1u << s.form;
-  BOOST_TEST(forms == (1u << LOKADB_SIMPLE | 1u << LOKADB_BIND | 1u << LOKADB_PARSE | 1u << LOKADB_OTHER));
+  BOOST_TEST(forms == (1u << LOKADB_SIMPLE | 1u << LOKADB_BIND | 1u << LOKADB_PARSE | 1u << LOKADB_OTHER |
+                       1u << LOKADB_FUNCTION_CALL));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
