@@ -12,6 +12,12 @@ constexpr char kSettings[] =
     " -c default_transaction_isolation=read\\ committed -c client_min_messages=warning"
     " -c idle_in_transaction_session_timeout=0 -c standard_conforming_strings=on";
 
+// No file: of one that is no plain file libpq complains on standard error, and one that it was not told of it looks for
+// in the home of whoever started the proxy.
+constexpr char kNoFile[] = "/dev/null/none";
+
+std::string file_or_none(const std::string& path) { return path.empty() ? kNoFile : path; }
+
 FeedSettings settings_of(const PluginChain::FeedWish& wish, const DatabaseConfig& database, const Options& o) {
   FeedSettings s;
   s.channel = wish.channel;
@@ -30,15 +36,16 @@ FeedSettings settings_of(const PluginChain::FeedWish& wish, const DatabaseConfig
       {"options", kSettings},
       {"sslmode", std::string(name_of(o.server_tls_sslmode))},
       {"gssencmode", "disable"},
-      {"passfile", "/dev/null/none"},  // no file; of one that is no plain file libpq complains on standard error
+      {"passfile", kNoFile},
+      {"sslrootcert", file_or_none(o.server_tls_ca_file)},
+      {"sslcert", file_or_none(o.server_tls_cert_file)},
+      {"sslkey", file_or_none(o.server_tls_key_file)},
+      {"sslcrl", kNoFile},
       {"keepalives_idle", "5"},
       {"keepalives_interval", "2"},
       {"keepalives_count", "3"},
       {"tcp_user_timeout", "10000"},
   };
-  if (!o.server_tls_ca_file.empty()) s.connection["sslrootcert"] = o.server_tls_ca_file;
-  if (!o.server_tls_cert_file.empty()) s.connection["sslcert"] = o.server_tls_cert_file;
-  if (!o.server_tls_key_file.empty()) s.connection["sslkey"] = o.server_tls_key_file;
   return s;
 }
 

@@ -4,7 +4,7 @@ import pytest
 
 import routed_world
 import wire
-from harness import eventually
+from harness import eventually, make_certificate
 from routed_world import counts
 from wire import extended, query
 
@@ -85,3 +85,16 @@ def test_a_schema_of_the_roles_new_path_hides_the_table(proxy, world):
         assert proxy.connect().value(titles) == "hidden"
     finally:
         world.sql("alter role app reset all; drop schema early cascade")
+
+
+@pytest.mark.parametrize("name", ["postgresql.crt", "root.crt"])
+def test_a_feed_takes_nothing_from_the_home_of_who_started_the_proxy(prepare, world, name):
+    p = prepare(**routed_world.settings(world, server_tls_sslmode="require"))
+    folder = p.folder / ".postgresql"
+    folder.mkdir()
+    certificate, _ = make_certificate(folder, "other")  # nobody's who is concerned
+    certificate.rename(folder / name)
+    p.launch(HOME=str(p.folder))
+    routed_world.is_ready(p)
+    encrypted = "select ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'lokadb feed'"
+    assert world.cluster.sql(encrypted).rows == [("t",)]
