@@ -262,6 +262,7 @@ bool Pooler::find_short_limits() {
 
 void Pooler::tag_dirty(Pool& pool) {
   ++pool.generation;  // those on their way between workers are meant too
+  ++pool.changes;
   pool.welcome = nullptr;
   pool.last_connect_failed = 0;
   pool.last_login_error.clear();

@@ -87,10 +87,12 @@ void RoutedBatch::asked_steps_done(const LegQuery::Result& result) {
     decide_anew();
     return;
   }
-  if (!result.error_code.empty())
+  if (!result.error_code.empty()) {
     fail_with(result.error);
-  else
+  } else {
+    if (batch_->context().client_encoding.empty()) routing_.know_settings(batch_->context());
     follow(routing_.chain().go_on(*batch_));
+  }
   if (can_be_acted_on()) routing_.run_has_news();
 }
 

@@ -20,6 +20,10 @@ constexpr std::string_view kFlush{"H\0\0\0\4", kHeaderSize};
 
 Routing::Routing(ClientSession& session, PluginChain& chain)
     : session_(session), chain_(chain), slots_(chain.begin_session(session.database()->name, session.user()->name)) {
+  {
+    std::lock_guard guard(session.pooler.lock);
+    welcome_ = session.pool()->welcome;
+  }
   if (chain.observes()) session_.watch_ = &watch_.emplace(chain, slots_);
 }
 
@@ -127,15 +131,21 @@ BatchContext Routing::make_context(char last, bool is_whole) {
   c.is_session_pooled = is_pinned || session_.pool()->settings.mode == PoolMode::Session;
   c.slots = &slots_;
   c.servers = session_.pool()->changes;
-  {
-    std::lock_guard guard(session_.pooler.lock);
-    welcome_ = session_.pool()->welcome;
-  }
   c.setting = [this](std::string_view name) { return setting(name); };
   c.own_setting = [this](std::string_view name) { return own_setting(name); };
+  know_settings(c);
+  return c;
+}
+
+void Routing::know_settings(BatchContext& c) {
+  {
+    std::lock_guard guard(session_.pooler.lock);
+    // After RECONNECT what servers begin with is not known until the next login. One that the client has is as it was.
+    const auto& newest = session_.pool()->welcome;
+    if (newest != nullptr || !session_.is_linked()) welcome_ = newest;
+  }
   c.client_encoding = c.setting("client_encoding");
   c.has_standard_strings = c.setting("standard_conforming_strings") != "off";
-  return c;
 }
 
 std::string_view Routing::own_setting(std::string_view name) const {

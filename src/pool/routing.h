@@ -66,7 +66,9 @@ class Routing {
   const UnnamedStatement& unnamed() const { return unnamed_; }
   void restore_unnamed(UnnamedStatement unnamed) { unnamed_ = std::move(unnamed); }
 
-  // From RoutedBatch: it can be acted on, or is over.
+  // From RoutedBatch: a server has been there meanwhile, whose settings were not known before.
+  void know_settings(BatchContext& context);
+  // It can be acted on, or is over.
   void run_has_news();
   // An error has been sent: ReadyForQuery now, or after the Sync that is still to come.
   void end_batch_after_error(char last);

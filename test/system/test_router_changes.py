@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from harness import eventually, takes
-from routed_world import documents, proxy, world  # noqa: F401 (fixtures)
+from routed_world import counts, documents, proxy, world  # noqa: F401 (fixtures)
 from wire import bind, describe, execute, extended, parse, query, sync
 
 SQL = "select id, title from documents where organization_id = $1 order by id"
@@ -138,3 +138,19 @@ def test_a_batch_that_waits_for_its_columns_is_answered_when_the_pause_lasts(ask
     assert answer.codes == ["55P03"] and answer.status == ("E" if in_transaction else "I")
     a.client.ask(query("rollback"))
     assert a.client.ask(bind("", "s", ["2"]) + execute() + sync()).rows == documents(world, "2")
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+@pytest.mark.parametrize("is_held", [False, True])
+def test_after_reconnect_batches_are_read_as_before(proxy, world, mode, is_held):
+    """What servers say at their login is not known again before the next login."""
+    p = proxy(default_pool_size=3, pool_mode=mode)
+    c, holder = p.connect(), p.connect()
+    for client in (c, holder):
+        client.ask(query(SQL.replace("$1", "2")))
+    if is_held:
+        holder.ask(query("begin"))
+    p.admin("reconnect")
+    assert c.ask(query(SQL.replace("$1", "2"))).rows == documents(world, "2")
+    assert holder.ask(query(SQL.replace("$1", "3"))).rows == documents(world, "3")
+    assert "not-understood" not in counts(p)
