@@ -187,6 +187,15 @@ def test_every_change_of_a_table_changes_its_fingerprint_and_nothing_else_does(g
         app.query(enter(tables=tables))
     gate.sql("alter table documents alter title set default 'y'")
     assert app.fails(enter(tables=tables))["C"] == "LK001"
+    for new in (
+        "create function g() returns int language sql as 'select 1'",
+        "create operator <~> (leftarg = text, rightarg = text, function = textcat)",
+        "create cast (text as int) with inout",
+    ):
+        tables = {"public.documents": fingerprint(gate)}
+        app.query(enter(tables=tables))
+        gate.sql(new)
+        assert app.fails(enter(tables=tables))["C"] == "LK001", new
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,40 @@ def test_who_was_told_of_other_columns_does_not_get_new_ones(proxy, world, anew,
     finally:
         for database in databases:
             world.cluster.sql("alter table documents drop extra", database)
+
+
+MEANINGS = {
+    "function": (
+        "create function public.upper(varchar) returns text language sql immutable as $$ select 'mine' $$",
+        "drop function public.upper(varchar)",
+        "upper(title::varchar)",
+    ),
+    "operator": (
+        "create function public.other(varchar, varchar) returns text language sql immutable as $$ select 'mine' $$;"
+        "create operator public.|| (leftarg = varchar, rightarg = varchar, function = public.other)",
+        "drop operator public.|| (varchar, varchar); drop function public.other(varchar, varchar)",
+        "title::varchar || 'x'::varchar",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", MEANINGS)
+def test_what_changes_the_meaning_of_a_statement_counts_for_the_next(proxy, world, change):  # noqa: F811
+    made, undone, expression = MEANINGS[change]
+    client = proxy().connect()
+    sql = "select distinct %s from documents where organization_id = 2 and id = 1" % expression
+
+    def ask():
+        # What a server has prepared keeps its meaning, as in PostgreSQL.
+        answers = [client.ask(form) for form in (query(sql), extended(sql))]
+        assert [a.errors for a in answers] == [[]] * 2
+        return [a.rows for a in answers]
+
+    before = ask()
+    for _ in range(2):
+        world.sql(made)
+        try:
+            assert ask() == [[("mine",)]] * 2
+        finally:
+            world.sql(undone)
+        assert ask() == before

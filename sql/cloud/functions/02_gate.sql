@@ -3,14 +3,17 @@
 -- The definition of a table as one text. Changes with DDL on the root and with triggers, columns, defaults, policies,
 -- rules, checks and foreign keys of the local part, and when a relation of the same name comes or goes; not with ANALYZE,
 -- VACUUM or an index. What is new has a higher xmin than what it replaces, so that no change leaves count and sum as they
--- were.
+-- were. And with each new function, operator or cast of the database, which may change what a statement means
+-- (lokadb.catalog_shadows): the newest has the highest number, until these begin again.
 CREATE OR REPLACE FUNCTION lokadb.fingerprint(p_tbl regclass) RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $f$
 DECLARE
   -- Two values, not an array of them: with an array PostgreSQL plans anew at each call, which takes five times as long.
   v_local oid := (SELECT x.local_part FROM lokadb.tables x WHERE x.tbl = p_tbl);
   r text;
 BEGIN
-  SELECT count(*) || ':' || sum(x::text::bigint) INTO r FROM (
+  SELECT count(*) || ':' || sum(x::text::bigint) || ':' || (SELECT oid FROM pg_catalog.pg_proc ORDER BY oid DESC LIMIT 1)
+    || ':' || (SELECT oid FROM pg_catalog.pg_operator ORDER BY oid DESC LIMIT 1)
+    || ':' || (SELECT oid FROM pg_catalog.pg_cast ORDER BY oid DESC LIMIT 1) INTO r FROM (
     SELECT xmin x FROM pg_catalog.pg_class WHERE oid = p_tbl
     UNION ALL SELECT xmin FROM pg_catalog.pg_attribute WHERE attrelid IN (p_tbl, v_local) AND attnum > 0
     UNION ALL SELECT xmin FROM pg_catalog.pg_attrdef WHERE adrelid IN (p_tbl, v_local)
