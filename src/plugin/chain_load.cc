@@ -53,8 +53,27 @@ std::vector<const lokadb_plugin*> tables_of(const std::vector<std::unique_ptr<Pl
   return tables;
 }
 
-std::string words_of_failure(const Plugin& plugin, const char* what, const PluginFailure& failure) {
-  return "plugin \"" + plugin.name() + "\" (" + plugin.figures().library + "): " + what + " failed: " + failure.text;
+// Of the line that a plugin complains about, as in "[section] key ...": that of the first word that is a key there.
+// Empty: it cannot be told.
+std::string place_of(std::string_view text, const PluginSections& sections) {
+  std::size_t end = text.find(']');
+  if (!text.starts_with('[') || end == text.npos) return {};
+  auto section = sections.find(text.substr(1, end - 1));
+  if (section == sections.end()) return {};
+  constexpr std::string_view kBetween = " :,;\"";
+  for (std::size_t at = text.find_first_not_of(kBetween, end + 1); at != text.npos;
+       at = text.find_first_not_of(kBetween, end)) {
+    end = std::min(text.find_first_of(kBetween, at), text.size());
+    if (const auto* line = section->second.find(text.substr(at, end - at))) return " " + line->place;
+    if (end == text.size()) break;
+  }
+  return " " + section->second.place;
+}
+
+std::string words_of_failure(const Plugin& plugin, const char* what, const PluginFailure& failure,
+                             const PluginSections& sections) {
+  return "plugin \"" + plugin.name() + "\" (" + plugin.figures().library + "): " + what + " failed: " + failure.text +
+         place_of(failure.text, sections);
 }
 
 }  // namespace
@@ -65,7 +84,7 @@ Result<std::unique_ptr<PluginChain>> PluginChain::load(const TextList& names, co
   std::unique_ptr<PluginChain> chain(new PluginChain);
   if (auto opened = chain->open(names, sections); !opened) return opened.error();
   for (auto& plugin : chain->plugins_)
-    if (auto failure = plugin->init(sections)) return refusal(words_of_failure(*plugin, "init", *failure));
+    if (auto failure = plugin->init(sections)) return refusal(words_of_failure(*plugin, "init", *failure, sections));
   for (const auto& plugin : chain->plugins_) {
     PluginFigures f = plugin->figures();
     log_line(LogLevel::Log, "plugin %s %s loaded from %s%s", f.name.c_str(), f.version.c_str(), f.library.c_str(),
@@ -113,7 +132,7 @@ Result<Done> PluginChain::reload(const PluginSections& sections) {
     auto failure = plugins_[i]->reload(sections);
     if (!failure) continue;
     restore(i);
-    return refusal(words_of_failure(*plugins_[i], "reload", *failure));
+    return refusal(words_of_failure(*plugins_[i], "reload", *failure, sections));
   }
   required_before_.clear();
   for (std::size_t i = 0; i < plugins_.size(); ++i) {
@@ -137,7 +156,7 @@ void PluginChain::restore(std::size_t reloaded) {
     auto failure = plugins_[i]->reload(sections_);
     if (!failure) continue;
     log_line(LogLevel::Error, "%s; it is out of service until a restart",
-             words_of_failure(*plugins_[i], "taking a reload back", *failure).c_str());
+             words_of_failure(*plugins_[i], "taking a reload back", *failure, sections_).c_str());
     plugins_[i]->disable();
   }
 }
