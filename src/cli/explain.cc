@@ -296,7 +296,7 @@ int run(const Flags& flags) {
     q.named.apply(
         route::naming_effect(statement, {literals.view(), values}, q.catalog->setting(), !values.empty(), true));
   }
-  if (flags.has("json")) return std::printf("%s\n", all.dump(2).c_str()), 0;
+  if (flags.has("json")) return std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str()), 0;
   for (const Json& j : all) tell(j);
   return 0;
 }

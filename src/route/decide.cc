@@ -282,6 +282,7 @@ class Decision {
     if (session_.catalog_is_stale) return Reason::CatalogStale;
     if (analysis_.access == Access::Write && !session_.sends_writes) return Reason::WritesNotYetDirect;
     if (analysis_.access == Access::LockingRead && !session_.sends_locking_reads) return Reason::LocksNotYetDirect;
+    if (analysis_.has_user_types && !session_.sends_user_types) return Reason::Type;
     return Reason::None;
   }
 

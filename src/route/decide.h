@@ -53,6 +53,7 @@ struct Session {
   bool has_utf8 = true;        // client_encoding is UTF8: texts arrive as the server keeps them
   bool sends_writes = false;   // direct writes are possible here
   bool sends_locking_reads = false;
+  bool sends_user_types = false;            // numbers of types of one's own are translated
   std::optional<catalog::Profile> profile;  // of the organization, instead of its own (an estimate)
 };
 

@@ -63,7 +63,7 @@ std::vector<Entry> read_corpus() {
 
 Session session_of(const Entry& entry) {
   Session session;
-  session.sends_writes = session.sends_locking_reads = true;
+  session.sends_writes = session.sends_locking_reads = session.sends_user_types = true;
   if (auto found = entry.context.find("tenant"); found != entry.context.end()) {
     session.naming = found->second == "*" ? Session::Naming::All : Session::Naming::One;
     session.named = found->second;
