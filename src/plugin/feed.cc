@@ -66,6 +66,8 @@ void Feed::run() {
       WatchConnection connection({settings_.connection.begin(), settings_.connection.end()}, false,
                                  settings_.heartbeat_ms, end_);
       follow(connection);
+    } catch (const NotThere& nothing) {
+      if (!end_.is_asked) tell_nothing(nothing.what());
     } catch (const ConnectionLost& lost) {
       if (!end_.is_asked) tell_lost(lost.what());
     }
@@ -88,7 +90,7 @@ void Feed::follow(WatchConnection& connection) {
       waiters_.insert(waiters_.end(), waiters.begin(), waiters.end());
       throw;
     }
-    if (!is_known_) log_line(LogLevel::Log, "%s: up to date", name_.c_str());
+    if (!is_known_ || last_value_.empty()) log_line(LogLevel::Log, "%s: up to date", name_.c_str());
     if (!is_known_ || value != last_value_) {
       is_known_ = was_told_ = true;
       last_value_ = std::move(value);
@@ -98,6 +100,16 @@ void Feed::follow(WatchConnection& connection) {
     tell(std::move(waiters));
     connection.wait_for_notification(settings_.heartbeat_ms);
   }
+}
+
+// Asked again and again all the same: it may be made at any time.
+void Feed::tell_nothing(const std::string& why) {
+  if (why != last_fault_) log_line(LogLevel::Warning, "%s: nothing there: %s", name_.c_str(), why.c_str());
+  last_fault_ = why;
+  if (is_known_ && last_value_.empty()) return;
+  is_known_ = was_told_ = true;
+  last_value_.clear();
+  told_({}, true);
 }
 
 void Feed::tell_lost(const std::string& why) {

@@ -26,8 +26,8 @@ struct FeedSettings {
 
 class Feed {
  public:
-  // What the query says now (is_fresh), or that the connection is lost and nothing is known. The feed's thread; only
-  // when something is another than before.
+  // What the query says now (is_fresh; empty: what it asks is not in the database), or that the connection is lost and
+  // nothing is known. The feed's thread; only when something is another than before.
   using Told = std::function<void(std::string_view value, bool is_fresh)>;
 
   // name: for the log.
@@ -46,6 +46,7 @@ class Feed {
   void run();
   void follow(WatchConnection& connection);
   void tell_lost(const std::string& why);
+  void tell_nothing(const std::string& why);
   void pause(std::uint32_t milliseconds);
   std::vector<std::function<void()>> take_waiters();
 

@@ -1,5 +1,8 @@
 #include "proxy/feeds.h"
 
+#include <utility>
+
+#include "base/log.h"
 #include "plugin/chain.h"
 
 namespace lokadb {
@@ -56,6 +59,12 @@ void Feeds::follow(const Config& config) {
   for (const auto& [name, database] : config.databases)
     for (const auto& wish : chain_.feeds(name))
       wanted.emplace(std::pair(name, wish.plugin), settings_of(wish, database, config.options));
+  bool has_fallback = config.fallback && !chain_.feeds("*").empty();
+  if (has_fallback && !std::exchange(has_warned_, true))
+    log_line(
+        LogLevel::Warning,
+        "plugins learn nothing of databases that have no line of their own in [databases]: statements of those that"
+        " * stands for are not routed");
   std::erase_if(feeds_, [&](const auto& there) {
     auto it = wanted.find(there.first);
     return it == wanted.end() || !(it->second == there.second->settings());

@@ -27,6 +27,7 @@ class Feeds {
  private:
   PluginChain& chain_;
   std::map<std::pair<std::string, std::uint32_t>, std::unique_ptr<Feed>> feeds_;  // by database and plugin
+  bool has_warned_ = false;                                                       // of databases that "*" stands for
 };
 
 }  // namespace lokadb

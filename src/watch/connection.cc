@@ -54,8 +54,13 @@ WatchConnection::Answer WatchConnection::ask(const std::string& sql) {
     Answer answer(PQgetResult(connection_.get()));
     if (answer == nullptr) return last;
     ExecStatusType status = PQresultStatus(answer.get());
-    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
-      throw ConnectionLost(first_line(PQresultErrorMessage(answer.get())));
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+      const char* code = PQresultErrorField(answer.get(), PG_DIAG_SQLSTATE);
+      std::string why = first_line(PQresultErrorMessage(answer.get()));
+      if (code != nullptr && (code == std::string_view("3F000") || code == std::string_view("42883")))
+        throw NotThere(why);
+      throw ConnectionLost(why);
+    }
     last = std::move(answer);
   }
 }

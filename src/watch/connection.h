@@ -20,6 +20,11 @@ struct ConnectionLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The connection would do, but the schema or function that a statement names is not in its database.
+struct NotThere : ConnectionLost {
+  using ConnectionLost::ConnectionLost;
+};
+
 // Ends a watch, from any thread.
 struct WatchEnd {
   std::atomic<bool> is_asked{false};
