@@ -16,7 +16,8 @@ std::vector<std::pair<std::string, Catalogs::Known>> Catalogs::all() const {
 std::string Catalogs::changed(std::string_view database, std::string_view document, bool is_fresh) {
   CatalogPtr made;
   std::string fault;
-  if (is_fresh) {
+  const bool has_none = is_fresh && document.empty();
+  if (is_fresh && !has_none) {
     auto parsed = catalog::Catalog::parse(document);
     if (parsed)
       made = std::move(*parsed);
@@ -25,8 +26,8 @@ std::string Catalogs::changed(std::string_view database, std::string_view docume
   }
   std::unique_lock lock(mutex_);
   Known& known = known_[std::string(database)];
-  known.is_stale = made == nullptr;
-  if (made != nullptr) known.catalog = std::move(made);
+  known.is_stale = made == nullptr && !has_none;
+  if (made != nullptr || has_none) known.catalog = std::move(made);
   return fault;
 }
 

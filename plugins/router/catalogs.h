@@ -19,12 +19,15 @@ using CatalogPtr = std::shared_ptr<const catalog::Catalog>;
 class Catalogs {
  public:
   struct Known {
-    CatalogPtr catalog;    // null: never seen
+    CatalogPtr catalog;    // null: never seen, or there is none
     bool is_stale = true;  // the feed has been lost since
+    // Not even whether the database has tables under LokaDB.
+    bool is_unknown() const { return catalog == nullptr && is_stale; }
   };
   Known find(std::string_view database) const;
   std::vector<std::pair<std::string, Known>> all() const;
-  // The feed's news. Returns what is wrong with the document; empty: nothing.
+  // The feed's news; a fresh one without a document: the database has no routing catalog. Returns what is wrong with
+  // the document; empty: nothing.
   std::string changed(std::string_view database, std::string_view document, bool is_fresh);
 
  private:

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "cloud.h"
 #include "named.h"
+#include "route/naming.h"
+#include "route/safe.h"
 #include "router.h"
 #include "sql/lexer.h"
 #include "sql/parse.h"
@@ -84,7 +86,7 @@ class Decision {
 
   int run() {
     if (!state_.is_read) {
-      if (!has_work()) return named_.set_in_front(batch_, info_, *out_);
+      if (!has_work()) return without_catalog();
       if (info_.target_fault.size != 0) note_fault();
       if (!know_settings()) return ask_settings();
       if (read() != LOKADB_OK) return LOKADB_FAILED;
@@ -125,6 +127,31 @@ class Decision {
     state_.known = router_.catalogs.find(view(info_.database));
     if (state_.known.catalog == nullptr) return false;
     return !state_.known.catalog->tables().empty();
+  }
+
+  // Nothing is known of the database (yet), or it has no tables under LokaDB.
+  int without_catalog() {
+    session_.off = state_.known.is_unknown() ? Reason::CatalogStale : Reason::None;
+    if (state_.known.is_unknown() && router_.options.rejects && info_.transaction_status != 'E')
+      for (std::uint32_t i = 0; i < info_.statement_count; ++i)
+        if (may_be_about_all(i)) return refuse_unknown();
+    return named_.set_in_front(batch_, info_, *out_);
+  }
+
+  // It names no organization, and its tables might be under LokaDB.
+  bool may_be_about_all(std::uint32_t statement) const {
+    const std::string* named = named_.value_for(statement);
+    if (named != nullptr && !named->empty() && (*named != "*" || named_.is_all_allowed())) return false;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (info_.is_whole == 0 || host->statement(batch_, statement, &s) != LOKADB_OK) return true;
+    return s.form == LOKADB_SIMPLE || s.form == LOKADB_BIND ? may_touch_tables(view(s.text)) : s.form != LOKADB_PARSE;
+  }
+
+  int refuse_unknown() {
+    state_.message = "lokadb: the routing catalog of the database is not known, and the router's policy is to reject";
+    state_.hint = "Try again; if that does not help, the proxy's log says why its feed cannot be had.";
+    return refuse_with("57P03", Reason::CatalogStale);
   }
 
   bool know_settings() {
@@ -237,8 +264,11 @@ class Decision {
       // A Parse or Describe alone is the cloud's to answer, and what is not known is not looked into.
       if (s.form != LOKADB_SIMPLE && s.form != LOKADB_BIND && state_.not_direct == Reason::None)
         state_.not_direct = Reason::SessionCommand;
-      if (s.form == LOKADB_FUNCTION_CALL) state_.calls_function = true;
-      if (s.form == LOKADB_OTHER || s.form == LOKADB_FUNCTION_CALL) continue;
+      if (s.form == LOKADB_OTHER || s.form == LOKADB_FUNCTION_CALL) {
+        state_.has_textless = true;
+        state_.calls_function |= s.form == LOKADB_FUNCTION_CALL;
+        continue;
+      }
       if (!sql::is_readable(view(s.text), view(info_.client_encoding))) {
         state_.is_unread = state_.is_unread || (s.form != LOKADB_PARSE && may_read_tables(view(s.text)));
         continue;
@@ -307,6 +337,7 @@ class Decision {
     verdicts.clear();
     std::vector<route::Key> look_ups;
     for (const Piece& piece : state_.pieces) {
+      if (names_unheard(piece)) return refuse_unheard();
       if (piece.is_parse) {  // decided when it is bound
         verdicts.emplace_back().whose = Verdict::Whose::NoTables;
         verdicts.back().reason = Reason::SessionCommand;
@@ -402,6 +433,26 @@ class Decision {
     return because(reason);
   }
 
+  // The cloud's setting, with a value that no plugin has taken up: it would be overwritten with what is known here, and
+  // the application would see rows of organizations that it has not named.
+  bool names_unheard(const Piece& piece) const {
+    const std::string& setting = state_.known.catalog->setting();
+    if (piece.is_parse || named_.is_followed(piece.statement, setting)) return false;
+    const sql::Statement& statement = piece.text->facts->parsed.statements[piece.number];
+    bool has_utf8 = view(info_.client_encoding) == "UTF8";
+    using Kind = route::NamingEffect::Kind;
+    route::NamingEffect effect =
+        route::naming_effect(statement, {piece.literals->view(), piece.parameters}, setting, true, has_utf8);
+    return effect.kind == Kind::NotUnderstood || (effect.kind == Kind::Set && !effect.text.empty());
+  }
+
+  int refuse_unheard() {
+    const std::string& setting = state_.known.catalog->setting();
+    state_.message = "lokadb: " + setting + " names an organization, and no plugin of the proxy follows it";
+    state_.hint = "The plugin tenant does: plugins = tenant, refs, router, and setting = " + setting + " in [tenant].";
+    return refuse_with("0A000", Reason::NamingNotFollowed);
+  }
+
   // The tenant cannot be set in front of it, and what has been named for the session is not on the server.
   bool runs_unseen_query(const Piece& piece) const {
     if (piece.is_parse) return false;
@@ -452,7 +503,7 @@ class Decision {
   }
 
   std::uint32_t commits() const {
-    bool is_own = info_.transaction_status == 'I' && (state_.is_unread || state_.calls_function);
+    bool is_own = info_.transaction_status == 'I' && (state_.is_unread || state_.has_textless);
     for (const Piece& piece : state_.pieces) {
       if (piece.is_parse) continue;
       if (piece.commits()) return LOKADB_COMMITS_TRANSACTION;
@@ -469,7 +520,6 @@ class Decision {
       const Verdict& v = verdicts[i];
       if (v.path != Path::Direct) return v.reason;
       if (v.organization != first.organization || v.generation != first.generation) return Reason::SeveralOrganizations;
-      if (state_.pieces[i].analysis().has_user_types) return Reason::Type;
     }
     return Reason::None;
   }
@@ -575,7 +625,7 @@ bool Piece::may_write() const {
   switch (kind()) {
     case sql::StatementClass::Select:
     case sql::StatementClass::Explain:
-      return analysis().access == route::Access::Write || analysis().touch == route::Touch::Unknown;
+      return analysis().access == route::Access::Write || analysis().touch == route::Touch::Unknown || calls_unknown();
     case sql::StatementClass::Set:
     case sql::StatementClass::Transaction:
     case sql::StatementClass::Cursor:
@@ -586,6 +636,20 @@ bool Piece::may_write() const {
     default:
       return true;
   }
+}
+
+// A function of which nothing is known, by itself or in a view, may write.
+bool Piece::calls_unknown() const {
+  using route::Reason;
+  Reason why = analysis().cloud_reason;
+  if (why == Reason::FunctionShadowed || why == Reason::View) return true;
+  const auto& calls = text->facts->parsed.statements[number].functions;
+  return std::any_of(calls.begin(), calls.end(), [](const sql::FunctionCall& call) {
+    bool is_builtin = call.schema.empty() || call.schema == "pg_catalog";
+    bool is_known = route::is_safe_function(call.name) || route::is_safe_in_from(call.name) ||
+                    !route::why_unsafe(call.name).empty();
+    return !(is_builtin && is_known);
+  });
 }
 
 bool Piece::commits() const {

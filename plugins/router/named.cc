@@ -9,6 +9,17 @@
 
 namespace lokadb::router {
 
+namespace {
+
+std::string first_word(std::string_view text) {
+  sql::Lexer lexer(text);
+  sql::Token token = lexer.next();
+  while (token.kind == sql::TokenKind::Comment) token = lexer.next();
+  return lower(text.substr(token.start, token.end - token.start));
+}
+
+}  // namespace
+
 NamedFacts::NamedFacts(const lokadb_batch* batch) {
   std::uint32_t count = host->fact_count(batch);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -21,6 +32,7 @@ NamedFacts::NamedFacts(const lokadb_batch* batch) {
       case LOKADB_FACT_NAMING:
       case LOKADB_FACT_MISMATCH_LOGGED:
       case LOKADB_FACT_ALL_ALLOWED:
+      case LOKADB_FACT_FOLLOWED:
         facts_.push_back({fact.kind, fact.statement, std::string(view(fact.value)), std::string(view(fact.name))});
         break;
       default:
@@ -32,6 +44,12 @@ NamedFacts::NamedFacts(const lokadb_batch* batch) {
 bool NamedFacts::is_naming(std::uint32_t statement) const {
   return std::any_of(facts_.begin(), facts_.end(),
                      [statement](const Fact& f) { return f.kind == LOKADB_FACT_NAMING && f.statement == statement; });
+}
+
+bool NamedFacts::is_followed(std::uint32_t statement, std::string_view setting) const {
+  return std::any_of(facts_.begin(), facts_.end(), [&](const Fact& f) {
+    return f.kind == LOKADB_FACT_FOLLOWED && f.statement == statement && iequals(f.setting, setting);
+  });
 }
 
 const NamedFacts::Fact* NamedFacts::named_for(std::uint32_t statement) const {
@@ -46,6 +64,10 @@ const NamedFacts::Fact* NamedFacts::named_for(std::uint32_t statement) const {
 const std::string* NamedFacts::value_for(std::uint32_t statement) const {
   const Fact* named = named_for(statement);
   return named != nullptr ? &named->value : nullptr;
+}
+
+bool NamedFacts::is_all_allowed() const {
+  return std::any_of(facts_.begin(), facts_.end(), [](const Fact& f) { return f.kind == LOKADB_FACT_ALL_ALLOWED; });
 }
 
 bool NamedFacts::is_held(std::uint32_t statement) const {
@@ -95,9 +117,7 @@ void NamedFacts::tell(std::uint32_t statement, const catalog::Catalog& catalog, 
   if (named == nullptr || named->empty()) return;
   if (*named == "*") {
     session.naming = route::Session::Naming::All;
-    session.is_allowed = session.is_allowed || std::any_of(facts_.begin(), facts_.end(), [](const Fact& f) {
-                           return f.kind == LOKADB_FACT_ALL_ALLOWED;
-                         });
+    session.is_allowed = session.is_allowed || is_all_allowed();
     return;
   }
   // As lokadb.tenant() in the cloud takes it: in canonical form alone.
@@ -107,13 +127,17 @@ void NamedFacts::tell(std::uint32_t statement, const catalog::Catalog& catalog, 
   if (is_usable) session.named = *named;
 }
 
+bool may_touch_tables(std::string_view text) {
+  constexpr std::string_view kHarmless[] = {"",        "begin",     "start",   "commit",     "end",   "rollback",
+                                            "abort",   "savepoint", "release", "set",        "reset", "show",
+                                            "discard", "listen",    "close",   "deallocate", ";",     "unlisten"};
+  return std::find(std::begin(kHarmless), std::end(kHarmless), first_word(text)) == std::end(kHarmless);
+}
+
 bool may_read_tables(std::string_view text) {
-  sql::Lexer lexer(text);
   constexpr std::string_view kWords[] = {"select", "insert",  "update",  "delete", "merge", "with", "values", "table",
                                          "copy",   "explain", "execute", "call",   "do",    "(",    "begin",  "start"};
-  sql::Token token = lexer.next();
-  while (token.kind == sql::TokenKind::Comment) token = lexer.next();
-  std::string first = lower(text.substr(token.start, token.end - token.start));
+  std::string first = first_word(text);
   if (std::find(std::begin(kWords), std::end(kWords), first) == std::end(kWords)) return false;
   if (first != "begin" && first != "start") return true;
   std::string low = lower(text);

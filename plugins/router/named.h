@@ -18,8 +18,12 @@ class NamedFacts {
   bool is_empty() const { return facts_.empty(); }
   // The statement only names the organization for those behind it.
   bool is_naming(std::uint32_t statement) const;
+  // It sets the setting, and the plugin tenant knows that.
+  bool is_followed(std::uint32_t statement, std::string_view setting) const;
   // What has been named for it, as it was written; empty: it is not known what. Null: nothing.
   const std::string* value_for(std::uint32_t statement) const;
+  // The client's role may name all organizations.
+  bool is_all_allowed() const;
   // It is a value of the session, which no server has.
   bool is_held(std::uint32_t statement) const;
   // Fills in what is known of the statement. The object must outlive `session`.
@@ -32,7 +36,7 @@ class NamedFacts {
   struct Fact {
     std::uint32_t kind, statement;
     std::string value;
-    std::string setting;  // LOKADB_FACT_NAMED: servers do not have its value
+    std::string setting;  // LOKADB_FACT_NAMED: servers do not have its value. LOKADB_FACT_FOLLOWED: the one that is set
   };
   const Fact* named_for(std::uint32_t statement) const;
   std::vector<Fact> facts_;  // of the plugin tenant alone
@@ -41,6 +45,8 @@ class NamedFacts {
 // All that is known of a text that is not read, by its first word; a command that sets the modes of its transaction
 // must be the first in it.
 bool may_read_tables(std::string_view text);
+// The same, erring on the other side: false only for commands of sessions and transactions, and for no text.
+bool may_touch_tables(std::string_view text);
 
 // That the statement names an organization by itself, while the application has named one.
 int publish_about(lokadb_batch* batch, std::uint32_t statement, const route::Verdict& verdict);

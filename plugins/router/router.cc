@@ -51,7 +51,7 @@ void BatchState::start_anew() {
   known = {};
   settings = nullptr;
   settings_step = UINT32_MAX;
-  is_read = is_unread = calls_function = false;
+  is_read = is_unread = has_textless = calls_function = false;
   not_direct = route::Reason::None;
   pieces.clear();
   verdicts.clear();

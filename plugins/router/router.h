@@ -92,6 +92,7 @@ struct Piece {
   const route::Analysis& analysis() const { return text->analyses[number]; }
   sql::StatementClass kind() const { return text->facts->parsed.statements[number].kind; }
   bool may_write() const;
+  bool calls_unknown() const;
   bool commits() const;
   // Of the transaction, before anything else in it.
   bool sets_modes() const;
@@ -112,7 +113,8 @@ struct BatchState {
   std::uint32_t settings_step = UINT32_MAX;
   bool is_read = false;
   bool is_unread = false;       // too large, or in an encoding that is not read, and perhaps about tables
-  bool calls_function = false;  // by message, of which only the server knows what it does
+  bool has_textless = false;    // a FunctionCall, or what else has no text
+  bool calls_function = false;  // of which only the server knows what it does
   route::Reason not_direct = route::Reason::None;  // of the batch as a whole
   std::vector<Piece> pieces;
   std::deque<PieceValues> values;  // the first values_used are those of this batch

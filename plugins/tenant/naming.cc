@@ -40,6 +40,8 @@ class Inspection {
     for (std::uint32_t i = 0; i < session_.coming.size(); ++i) {
       const NamingEffect& effect = session_.coming[i].effect;
       if (!publish_scope(i, scope)) return LOKADB_FAILED;
+      if (session_.coming[i].is_followed && !publish(LOKADB_FACT_FOLLOWED, i, {}, options_.setting))
+        return LOKADB_FAILED;
       if (effect.names_only && !publish(LOKADB_FACT_NAMING, i, effect.text)) return LOKADB_FAILED;
       scope.apply(effect);
     }
@@ -80,9 +82,9 @@ class Inspection {
         continue;
       }
       if (!route::may_name(view(s.text))) continue;
-      if (read_statement(i, s, one.effect) != LOKADB_OK) return LOKADB_FAILED;
+      if (read_statement(i, s, one) != LOKADB_OK) return LOKADB_FAILED;
       if (out_.kind == LOKADB_REFUSE) return LOKADB_OK;
-      matters = matters || one.effect.kind != Kind::None;
+      matters = matters || one.is_followed || one.effect.kind != Kind::None;
     }
     if (matters) session_.coming = std::move(coming);
     session_.statement_count = info_.statement_count;
@@ -101,7 +103,8 @@ class Inspection {
     return host->statement(batch_, index, &s);
   }
 
-  int read_statement(std::uint32_t index, const lokadb_statement& s, NamingEffect& effect) {
+  int read_statement(std::uint32_t index, const lokadb_statement& s, SessionState::Coming& one) {
+    NamingEffect& effect = one.effect;
     std::string_view text = view(s.text);
     if (!is_readable(text)) return read_unreadable(text, effect);
     sql::TemplatePtr known = tenant_.templates.get(text, s.is_standard_strings != 0, session_.lifted);
@@ -127,6 +130,7 @@ class Inspection {
     bool has_utf8 = view(info_.client_encoding) == "UTF8";
     effect = route::naming_effect(statement, {literals.view(), parameters}, options_.setting, is_bound, has_utf8);
     judge(effect);
+    one.is_followed = effect.kind == Kind::Set;
     bool is_executed = s.form == LOKADB_SIMPLE || s.is_executed != 0;
     if (is_executed || effect.kind == Kind::None) return LOKADB_OK;
     if (is_bound) session_.has_open_portal = true;

@@ -42,7 +42,8 @@ struct SessionState {
 
   // The batch that is under way, by statements.
   struct Coming {
-    bool is_seen = true;  // its text was there
+    bool is_seen = true;       // its text was there
+    bool is_followed = false;  // it sets the value, now or when its portal is executed
     route::NamingEffect effect;
   };
   std::vector<Coming> coming;  // empty: none of them matters

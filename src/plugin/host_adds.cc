@@ -102,7 +102,7 @@ bool HostCalls::is_sound(PluginCall& call, const Batch& batch, const lokadb_fact
   const char* fault = nullptr;
   if (batch.facts_.size() >= kMostFacts)
     fault = "published too many facts";
-  else if (fact.kind < LOKADB_FACT_NAMED || fact.kind > LOKADB_FACT_ALL_ALLOWED)
+  else if (fact.kind < LOKADB_FACT_NAMED || fact.kind > LOKADB_FACT_FOLLOWED)
     fault = "published a fact of an unknown kind";
   else if (fact.statement != LOKADB_WHOLE_BATCH && fact.statement >= batch.statements_.size())
     fault = "published a fact about a statement that does not exist";

@@ -129,7 +129,10 @@ enum lokadb_fact_kind {
      same. */
   LOKADB_FACT_MISMATCH_LOGGED = 7,
   /* The client's role may name all organizations ("*") even where statements without an organization are refused. */
-  LOKADB_FACT_ALL_ALLOWED = 8
+  LOKADB_FACT_ALL_ALLOWED = 8,
+  /* The statement sets `name`, by which the application names the organization, and the publisher knows what follows
+     from it. */
+  LOKADB_FACT_FOLLOWED = 9
 };
 
 #define LOKADB_WHOLE_BATCH UINT32_MAX

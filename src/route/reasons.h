@@ -41,6 +41,8 @@ namespace lokadb::route {
     "correct one of the two; mismatch = log in section [tenant] for the time of a migration")                         \
   X(NamedUnusable, "named-unusable", "what the application has named is no organization",                             \
     "set lokadb.tenant to a value of the tenant column's type, to '*', or to nothing")                                \
+  X(NamingNotFollowed, "naming-not-followed", "it names an organization by a setting that no plugin follows",         \
+    "plugins = tenant, refs, router, and the setting's name in section [tenant]")                                     \
   X(Rejected, "rejected", "it names no organization, and the router's policy is to reject such statements",           \
     "name the organization, or put the statement's fingerprint into the list allow of section [router]")              \
   X(InsertWithoutOrganization, "insert-without-organization", "the organization of the new rows is not known",        \

@@ -9,7 +9,7 @@ import harness
 import wire
 from lokadb_world import APPLICATION, TABLES, World
 from test_router import documents
-from wire import bind, close, copy_data, copy_done, describe, execute, extended, flush, parse, query, sync
+from wire import bind, close, copy_data, copy_done, describe, execute, extended, flush, function_call, parse, query, sync
 
 AT_HOME, DIRECT, FDW, HOME_TOO = "1", "2", "3", "4"
 NOBODY = "-9223372036854775808"
@@ -448,8 +448,22 @@ def test_a_server_lost_during_a_commit_is_told_as_unknown(proxy, world):
 
     assert lost("begin", "insert into deferred values (1)", last="commit") == "40003"
     assert lost(last="insert into deferred values (1)") == "40003"
+    world.cluster.sql("create or replace function writes() returns int language sql as 'insert into deferred values (1) returning a'", world.cloud)
+    assert lost(last="select writes(), count(*) from documents where organization_id = 1") == "40003"
+    assert lost(last="select writes(), id from documents where organization_id = 2 limit 1") == "40003"
     assert lost("begin", last="select pg_sleep(20)") != "40003"
-    assert lost(last="select pg_sleep(20), count(*) from documents where organization_id = 1") != "40003"
+
+    def lost_by(kill, message):
+        client = p.connect(timeout=30)
+        client.send(message)
+        harness.eventually(lambda: world.cluster.sql(kill, "postgres").rows == [("t",)])
+        return client.read_to_end().codes[-1]
+
+    function = world.cluster.sql("select 'writes()'::regprocedure::oid", world.cloud).value
+    assert lost_by(kill, function_call(int(function))) == "40003"
+    reads = "select count(*) from documents, generate_series(1, 100000000) where organization_id = 1"
+    kill = "select pg_terminate_backend(pid) from pg_stat_activity where state = 'active' and query like 'select count%generate_series(1, 100000000)%'"
+    assert lost_by(kill, query(reads)) != "40003"
 
 
 def test_no_cancel_is_passed_on_once_commit_was_sent(proxy, world):

@@ -762,6 +762,9 @@ def test_options_are_checked(prepared, proxy, world, options, fault):
     with pytest.raises(wire.PgError):
         p.admin("reload")
     assert in_one_query(p.connect(), SETTING, "2", ALL).rows == rows_of(world, "2")
+    for made in (broken, p):
+        line = 1 + made.ini.read_text().splitlines().index("%s = %s" % next(iter(options.items())))
+        assert "(%s:%d)" % (made.ini, line) in made.log()
 
 
 def test_a_reload_changes_the_rules(proxy, world):
@@ -779,6 +782,9 @@ def test_a_reload_changes_the_rules(proxy, world):
     p.reload()
     assert client.value("select count(*) from documents") == "100"
     assert in_one_query(client, "app.org", "3", ALL).rows == rows_of(world, "3")
+    # The cloud's own name for it, which nobody follows now.
+    for sql in ("set local lokadb.tenant = 2; " + ALL, "begin; set local lokadb.tenant = 2", "set lokadb.tenant = 2"):
+        assert client.ask(query(sql)).codes == ["0A000"]
 
 
 def test_psycopg(proxy, world):
