@@ -142,7 +142,9 @@ DECLARE
   c record;
 BEGIN
   PERFORM lokadb.drop_server(p_org);
-  EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L, fetch_size ''1000'', batch_size ''1000'', application_name %L)',
+  -- A session that waits for a host that says nothing cannot even be cancelled; it must not wait without end.
+  EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L, fetch_size ''1000'', batch_size ''1000'', application_name %L, '
+    'connect_timeout ''10'', keepalives_idle ''10'', keepalives_interval ''5'', keepalives_count ''3'', tcp_user_timeout ''30000'')',
     v, p_host, p_port, p_dbname, 'lokadb fdw ' || p_org);
   PERFORM lokadb.make_mapping(v, p_user, p_password);
   EXECUTE format('CREATE SCHEMA %I', v);
