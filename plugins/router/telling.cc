@@ -44,14 +44,9 @@ Tally& Tallies::of(std::string_view database, std::string_view organization) {
 }
 
 void LogLine::write(std::string_view text) {
-  std::int64_t now = now_us(), due = next_.load(std::memory_order_relaxed);
-  if (now < due || !next_.compare_exchange_strong(due, now + kSecond, std::memory_order_relaxed)) {
-    left_out_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  std::string line(text);
-  if (std::uint64_t more = left_out_.exchange(0, std::memory_order_relaxed); more > 0)
-    line += " (and " + std::to_string(more) + " more since the last line)";
+  std::string left_out;
+  if (!rate_.is_due(now_us(), left_out)) return;
+  std::string line = std::string(text) + left_out;
   host->log(1, lent(line));
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log_rate.h"
+
 namespace lokadb::router {
 
 // Finds pairs of strings by pairs of views.
@@ -56,8 +58,7 @@ class LogLine {
   void write(std::string_view text);
 
  private:
-  std::atomic<std::int64_t> next_{0};  // microseconds
-  std::atomic<std::uint64_t> left_out_{0};
+  LogRate rate_{1'000'000};
 };
 
 }  // namespace lokadb::router

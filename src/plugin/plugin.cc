@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kSlowCall = 50'000'000;          // nanoseconds
 constexpr std::int64_t kSlowWarningEvery = 60'000'000;  // microseconds
-constexpr std::int64_t kFailureLineEvery = 1'000'000;   // microseconds
 
 // The slot of a session for which session_begin failed.
 char g_failed_slot;
@@ -94,13 +93,8 @@ PluginFailure Plugin::failed(const char* what, PluginFailure failure) {
 }
 
 void Plugin::log_failure(const char* what, const PluginFailure& failure) {
-  if (!is_time(next_failure_line_, kFailureLineEvery)) {
-    failures_unlogged_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  std::uint64_t more = failures_unlogged_.exchange(0, std::memory_order_relaxed);
-  std::string unlogged =
-      more > 0 ? format(" (and %llu more since the last line)", static_cast<unsigned long long>(more)) : std::string();
+  std::string unlogged;
+  if (!failure_lines_.is_due(now_us(), unlogged)) return;
   log_line(LogLevel::Error, "plugin %s: %s failed: %s%s", name_.c_str(), what, failure.text.c_str(), unlogged.c_str());
 }
 

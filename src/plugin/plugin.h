@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log_rate.h"
 #include "plugin/batch.h"
 #include "plugin/call.h"
 #include "plugin/library.h"
@@ -113,8 +114,7 @@ class Plugin {
   std::atomic<std::uint64_t> refused_{0}, failed_{0}, slow_{0}, total_ns_{0}, max_ns_{0};
   std::unique_ptr<std::atomic<std::uint64_t>[]> reasons_;  // one for each of the table
   std::atomic<std::int64_t> next_slow_warning_{0};         // microseconds; 0: at once
-  std::atomic<std::int64_t> next_failure_line_{0};
-  std::atomic<std::uint64_t> failures_unlogged_{0};
+  LogRate failure_lines_{1'000'000};
 };
 
 }  // namespace lokadb

@@ -16,6 +16,16 @@
 
 namespace lokadb {
 
+namespace {
+// Whose statement the client waits for: of a direct read that is the organization's server, and then the gate's.
+ServerConnection* working_server(ClientSession& client) {
+  ServerConnection* own = client.leg().server;
+  if (client.routing() == nullptr || (own != nullptr && own->has_outstanding())) return own;
+  ServerConnection* gate = client.routing()->gate_server();
+  return gate != nullptr ? gate : own;
+}
+}  // namespace
+
 void CancelJob::start(ClientSession& requester, const CancelKey& key) {
   Pooler& pooler = requester.pooler;
   auto request = std::make_shared<Request>();
@@ -56,21 +66,22 @@ void CancelJob::search(Pooler& pooler, const std::shared_ptr<Request>& request, 
 void CancelJob::found(ClientSession& client, const std::shared_ptr<Request>& request) {
   Pooler& pooler = client.pooler;
   const char* refusal = nullptr;
+  ServerConnection* server = working_server(client);
   if (client.state() == ClientState::Console) {
     std::uint64_t console_id = client.id;
     pooler.run_alone_later([&pooler, console_id] { pooler.console->abandoned(console_id); });
     refusal = "cancel request for console client";
-  } else if (client.leg().server == nullptr) {
+  } else if (server == nullptr) {
     refusal = "cancel request for idle client";
-  } else if (client.leg().server->is_setting_parameters()) {
+  } else if (server->is_setting_parameters()) {
     refusal = "ignoring cancel request for server that is setting vars";
-  } else if (!client.leg().server->has_outstanding()) {
+  } else if (!server->has_outstanding()) {
     refusal = "cancel request for idle client";
   } else if (client.routing() != nullptr && client.routing()->has_sent_commit()) {
     refusal = "ignoring cancel request for client whose COMMIT is under way";
   }
   if (refusal != nullptr) return request->log_end(refusal);
-  auto* job = new CancelJob(pooler, client.worker, *client.leg().server, client, request);
+  auto* job = new CancelJob(pooler, client.worker, *server, client, request);
   job->try_start();
 }
 

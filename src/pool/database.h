@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/list.h"
+#include "base/log_rate.h"
 #include "config/config.h"
 #include "net/address.h"
 #include "pool/parameters.h"
@@ -55,6 +56,7 @@ struct Database {
   int client_count = 0;                                             // [lock]
   std::int64_t unused_since = 0;                                    // [lock] monotonic; 0: in use
   KnownForms forms;                                                 // of statements that go direct
+  LogRate target_faults{1'000'000};                                 // lines about organizations that cannot be used
   ServerProtocol server_protocol = ServerProtocol::Unknown;         // [lock]
   std::map<std::string, std::unique_ptr<Pool>, std::less<>> pools;  // [lock] by user name
 };

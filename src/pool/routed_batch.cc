@@ -195,11 +195,18 @@ bool RoutedBatch::server_refused(const Error& error) {
   session_.wanted_pool_ = nullptr;
   if (phase_ != Phase::Running) return false;  // the client's own database
   session_.enter(ClientState::Idle);
-  log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
-           error.log_text().c_str());
+  log_fault(error.log_text());
   decide_without_target(error.log_text(), plain_error(sqlstate::kConnectionFailure,
                                                       "could not connect to the database of the organization"));
   return true;
+}
+
+// Each statement would write one while the organization's database is away.
+void RoutedBatch::log_fault(const std::string& fault) {
+  std::string left_out;
+  if (session_.database()->target_faults.is_due(now_us(), left_out))
+    log_line(LogLevel::Warning, "%s organization %s: %s%s", session_.log_name().c_str(), verdict_.organization.c_str(),
+             fault.c_str(), left_out.c_str());
 }
 
 // Once more with this known: there may be another way.
@@ -232,8 +239,7 @@ void RoutedBatch::on_server_lost(ServerConnection& server, const Error& error) {
   }
   bool is_cloud = phase_ != Phase::Running;
   if (is_cloud) return session_.close(error);
-  log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
-           error.log_text().c_str());
+  log_fault(error.log_text());
   fail(plain_error(sqlstate::kConnectionFailure, "the connection to the database of the organization was lost"));
   routing_.run_has_news();
 }
@@ -577,8 +583,7 @@ void RoutedBatch::checks_done(const LegQuery::Result& result) {
   if (result.error_code == kStaleRouting) return decide_anew();
   // With an error of the statement's own text, too: the organization had none.
   if (forms_ && (result.error_code.empty() || checks_are_done()) && !forms_->settle(result.forms)) {
-    log_line(LogLevel::Warning, "%s organization %s: %s", session_.log_name().c_str(), verdict_.organization.c_str(),
-             kOtherForm);
+    log_fault(kOtherForm);
     return result_differs(kOtherForm);
   }
   if (!result.error_code.empty()) {

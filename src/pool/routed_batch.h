@@ -60,6 +60,8 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool step_failed(std::string_view code, bool is_first);
   bool is_stale() const { return phase_ == Phase::Stale; }
   void server_is_ready();
+  // That its gate is asked on now, beside the organization's; null: none.
+  ServerConnection* gate_server() const { return check_ == Check::Running ? cloud_leg_ : nullptr; }
 
   // From the session.
   void resumed();
@@ -116,6 +118,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void deliver();
   void start_over();
   void decide_anew();
+  void log_fault(const std::string& fault);
   void decide_without_target(const std::string& fault, const Error& if_there_is_none);
   void result_differs(const std::string& how);
   void give_back_leg();

@@ -288,6 +288,8 @@ void Routing::steps_passed() {
   if (run_ != nullptr) run_->steps_passed();
 }
 
+ServerConnection* Routing::gate_server() const { return run_ != nullptr ? run_->gate_server() : nullptr; }
+
 bool Routing::is_stale() const { return run_ != nullptr && run_->is_stale(); }
 
 void Routing::step_failed(Bytes error, bool is_first) {

@@ -58,6 +58,9 @@ class Routing {
   // COMMIT itself has been sent: what it does must not be cancelled.
   bool has_sent_commit() const { return commits_ == LOKADB_COMMITS_TRANSACTION; }
 
+  // That the gate of a direct batch is asked on, if it is not the session's own; else null.
+  ServerConnection* gate_server() const;
+
   // To another process: nothing of a batch has been handled that is not over.
   bool may_move();
   // What plugins have of it; after may_move().

@@ -1,12 +1,15 @@
 """What a change of the routing meets in the middle of a batch: it begins anew, or fails, and is always answered."""
 
 import contextlib
+import re
+import socket
+import time
 
 import pytest
 
 from harness import eventually, takes
 from routed_world import counts, documents, proxy, world  # noqa: F401 (fixtures)
-from wire import bind, describe, execute, extended, parse, query, sync
+from wire import bind, cancel_request, describe, execute, extended, parse, query, sync
 
 SQL = "select id, title from documents where organization_id = $1 order by id"
 PAUSE = "pg_advisory_%s(lokadb.pause_key('%s'))"
@@ -154,3 +157,51 @@ def test_after_reconnect_batches_are_read_as_before(proxy, world, mode, is_held)
     assert c.ask(query(SQL.replace("$1", "2"))).rows == documents(world, "2")
     assert holder.ask(query(SQL.replace("$1", "3"))).rows == documents(world, "3")
     assert "not-understood" not in counts(p)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("form", ["simple", "extended"])
+def test_a_cancel_reaches_the_gate_of_a_direct_read(proxy, world, size, form):
+    p = proxy(default_pool_size=size)
+    c = p.connect()
+    batch = query(SQL.replace("$1", "2")) if form == "simple" else extended(SQL, ["2"])
+    c.ask(batch)
+    with pause(world, "2") as paused, takes(0, 3):
+        c.send(batch)
+        paused.wait()
+        with p.raw() as canceller:
+            canceller.send(cancel_request(c.key))
+        assert c.ready().codes == ["57014"]
+    assert c.ask(batch).rows == documents(world, "2")
+
+
+# ------------------------------------------------------------------ organizations that are away
+
+
+def test_an_organization_that_is_away_is_in_the_log_once_a_second(proxy, world):
+    p = proxy(server_login_retry=60)
+    c = p.connect()
+    world.cluster.sql("alter role customers_app password 'another'")
+    try:
+        begin = time.monotonic()
+        for _ in range(60):
+            assert c.ask(query(SQL.replace("$1", "2"))).rows == documents(world, "2")
+        spent = time.monotonic() - begin
+    finally:
+        world.cluster.sql("alter role customers_app password 'app-pw'")
+    lines = re.findall("WARNING C-.* organization 2: .*password authentication failed", p.log())
+    assert 1 <= len(lines) <= spent + 1
+
+
+def test_a_silent_host_of_an_organization_is_not_waited_for_without_end(proxy, world, on_fdw):
+    where = "select option_value from pg_foreign_server, pg_options_to_table(srvoptions) where srvname = 'lokadb_o2' and option_name = 'port'"
+    port = world.sql(where).value
+    c = proxy().connect()
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, says nothing
+        try:
+            world.sql("alter server lokadb_o2 options (set port '%d')" % silent.getsockname()[1])
+            with takes(5, 14):
+                assert c.ask(query(SQL.replace("$1", "2"))).codes == ["08001"]
+        finally:
+            world.sql("alter server lokadb_o2 options (set port '%s')" % port)
+    assert c.ask(query(SQL.replace("$1", "2"))).rows == documents(world, "2")
