@@ -20,6 +20,23 @@ bool has_one_to_look_at(Pool& pool, const Worker& worker) {
     if (!s->is_obsolete() && &s->worker() == &worker && s->stream().is_readable()) return true;
   return false;
 }
+
+Error cached_refusal(const Pool& pool) {
+  Error refusal =
+      fatal("server login has been failing, cached error: " + pool.last_login_error + " (server_login_retry)");
+  refusal.state = SqlState(pool.last_login_state);
+  return refusal;
+}
+
+// [lock] held.
+void refuse_all(List<ClientSession, WaitTag>& waiting, const Error& refusal) {
+  while (ClientSession* client = waiting.pop_front()) {
+    ++client->in_flight;
+    client->worker.loop.post([client, refusal] {
+      if (client->arrived()) client->server_refused(refusal);
+    });
+  }
+}
 }  // namespace
 
 // Looks for an idle server, best first: of this worker, of another one, one that has to be checked before use.
@@ -83,9 +100,7 @@ Acquired Pooler::acquire(ClientSession& client) {
     }
     if (!is_refused && own == nullptr && foreign == nullptr) {
       if (login_keeps_failing(pool, now)) {
-        refusal =
-            fatal("server login has been failing, cached error: " + pool.last_login_error + " (server_login_retry)");
-        refusal.state = SqlState(pool.last_login_state);
+        refusal = cached_refusal(pool);
         is_refused = true;
       } else {
         pool.waiters.push_back(&client);
@@ -355,6 +370,10 @@ void Pooler::forget_server(ServerConnection& server) {
   --pool.user.server_count;
   if (std::exchange(server.is_logging_in, false)) pool.login_running = false;
   if (server.state() == ServerState::Testing && pool.testing_count > 0) --pool.testing_count;
+  // It was the last that could have served them. For an organization there is another way, which they need not wait
+  // for.
+  if (pool.database.is_target && login_keeps_failing(pool, server.worker().loop.now()))
+    refuse_all(pool.waiters, cached_refusal(pool));
 }
 
 void Pooler::login_done(ServerConnection& server, std::shared_ptr<const Welcome> welcome) {
@@ -388,16 +407,8 @@ void Pooler::login_failed(ServerConnection& server, const Error* refusal) {
   pool.last_login_state = refusal->state.text();
   // While others of the pool work, who waits may still be served.
   if (pool.server_count > 1 && pool.welcome) return;
-  auto tell = [&](List<ClientSession, WaitTag>& list) {
-    while (ClientSession* client = list.pop_front()) {
-      ++client->in_flight;
-      client->worker.loop.post([client, error = *refusal] {
-        if (client->arrived()) client->server_refused(error);
-      });
-    }
-  };
-  tell(pool.waiters);
-  tell(pool.newcomers);
+  refuse_all(pool.waiters, *refusal);
+  refuse_all(pool.newcomers, *refusal);
 }
 
 // Idle servers go to those who wait.

@@ -193,6 +193,21 @@ def test_an_organization_that_is_away_is_in_the_log_once_a_second(proxy, world):
     assert 1 <= len(lines) <= spent + 1
 
 
+def test_no_statement_waits_for_the_next_attempt_to_log_in(proxy, world):
+    """Nor one that began to wait while an old connection was there still."""
+    p = proxy(server_login_retry=15)
+    c = p.connect()
+    c.ask(query(SQL.replace("$1", "2")))
+    world.cluster.sql("alter role customers_app password 'another'")
+    try:
+        p.admin("reconnect")
+        with takes(0, 8):
+            for _ in range(5):
+                assert c.ask(query(SQL.replace("$1", "2"))).rows == documents(world, "2")
+    finally:
+        world.cluster.sql("alter role customers_app password 'app-pw'")
+
+
 def test_a_silent_host_of_an_organization_is_not_waited_for_without_end(proxy, world, on_fdw):
     where = "select option_value from pg_foreign_server, pg_options_to_table(srvoptions) where srvname = 'lokadb_o2' and option_name = 'port'"
     port = world.sql(where).value
