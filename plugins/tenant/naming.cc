@@ -54,7 +54,9 @@ class Inspection {
     session_.statement_count = info_.statement_count;
     session_.is_blind = info_.is_whole == 0;
     if (session_.ask == SessionState::Ask::Asked) session_.ask = SessionState::Ask::ToAsk;  // decided anew
-    if (session_.options_number == tenant_.options_number) return;
+    // What a transaction has named holds in it to its end, whatever a reload has changed meanwhile.
+    bool is_in_transaction = info_.transaction_status != 'I' && session_.options_number != 0;
+    if (session_.options_number == tenant_.options_number || is_in_transaction) return;
     // The first batch, or the setting may be another one now.
     session_.options_number = tenant_.options_number;
     session_.scope = {};

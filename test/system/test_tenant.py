@@ -787,6 +787,22 @@ def test_a_reload_changes_the_rules(proxy, world):
         assert client.ask(query(sql)).codes == ["0A000"]
 
 
+@pytest.mark.parametrize("changed", [{"local_only": "0"}, {"setting": "app.org"}], ids=["local_only", "setting"])
+def test_a_reload_changes_nothing_for_open_transactions(proxy, world, changed):
+    p = proxy()
+    client = p.connect()
+    client.query("begin")
+    client.query("set local lokadb.tenant = 2")
+    client.query("savepoint s")
+    p.sections["tenant"].update(changed)
+    p.reload()
+    assert client.ask(query(ALL)).rows == rows_of(world, "2")
+    client.query("rollback to s")
+    assert client.ask(query(ALL)).rows == rows_of(world, "2")
+    client.query("commit")
+    assert client.value("select count(*) from documents") == "100"
+
+
 def test_psycopg(proxy, world):
     p = proxy()
     for org in ORGS:
