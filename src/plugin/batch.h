@@ -31,6 +31,8 @@ struct BatchStatement {
   std::vector<Parameter> parameters;
   std::size_t message = 0;  // where its Query or Bind begins among the messages of the batch
   std::string_view name;    // of the prepared statement
+  static constexpr std::size_t kEarlier = SIZE_MAX;
+  std::size_t parse = kEarlier;  // where its Parse begins, if that is in the batch: several may have one name
   std::uint32_t row_limit = 0;
   bool is_described = false;
   bool is_executed = false;

@@ -97,7 +97,8 @@ class Reader {
       out.unnamed_parse = reader.rest();
     else
       out.changed_names.emplace_back(name);
-    parses_[std::string(name)] = {std::move(*parsed), name, false};
+    forget_parse(std::string(name));
+    parses_[std::string(name)] = {std::move(*parsed), name, at_};
     return true;
   }
 
@@ -134,6 +135,7 @@ class Reader {
     if (parsed != nullptr) {
       statement.text = parsed->text;
       statement.known_as = parsed->known_as;
+      if (auto it = parses_.find(std::string(name)); it != parses_.end()) statement.parse = it->second.at;
     }
     portals_[portal] = out.statements.size() - 1;
     ++out.bind_count;
@@ -200,27 +202,37 @@ class Reader {
     std::string name(reader.cstring());
     if (!reader.finished()) return false;
     if (is_statement && !name.empty()) out.changed_names.push_back(name);
-    if (is_statement) parses_.erase(name);
+    if (is_statement) forget_parse(name);
     return true;
   }
 
-  void add_statement(std::uint32_t form, std::string_view name, const ParsedText& parsed) {
+  // Its name is another's from here on, or nobody's.
+  void forget_parse(const std::string& name) {
+    auto it = parses_.find(name);
+    if (it == parses_.end()) return;
+    if (!it->second.is_bound) nameless_.push_back(std::move(it->second));
+    parses_.erase(it);
+  }
+
+  void add_statement(std::uint32_t form, std::string_view name, const ParsedText& parsed, std::size_t parse) {
     BatchStatement& statement = out.statements.emplace_back();
     statement.form = form;
     statement.name = name;
     statement.text = parsed.text;
     statement.known_as = parsed.known_as;
+    statement.parse = parse;
     statement.is_described = true;
   }
 
   void add_parses_without_bind() {
+    for (const Parse& parse : nameless_) add_statement(LOKADB_PARSE, parse.name, parse.text, parse.at);
     for (auto& [name, parse] : parses_)
-      if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.name, parse.text);
+      if (!parse.is_bound) add_statement(LOKADB_PARSE, parse.name, parse.text, parse.at);
     for (std::string_view view : described_) {
       std::string name(view);
       if (parses_.contains(name) || earlier_.contains(name)) continue;  // a Bind uses it, or it has its Parse above
       if (const ParsedText* parsed = find(name))
-        add_statement(LOKADB_PARSE, view, *parsed);
+        add_statement(LOKADB_PARSE, view, *parsed, BatchStatement::kEarlier);
       else
         out.statements.emplace_back().form = LOKADB_OTHER;
     }
@@ -229,11 +241,13 @@ class Reader {
   struct Parse {
     ParsedText text;
     std::string_view name;
+    std::size_t at = 0;
     bool is_bound = false;
   };
   const ClientStatements& statements_;
   const UnnamedStatement& unnamed_;
   std::map<std::string, Parse> parses_;
+  std::vector<Parse> nameless_;  // that had no Bind
   std::map<std::string, ParsedText> earlier_;
   std::map<std::string, std::size_t> portals_;
   std::vector<std::string_view> described_;

@@ -160,6 +160,7 @@ CloudBatch::Sent CloudBatch::send_message(MessageHead head, Bytes message) {
   bool describes_statement = head.type == 'D' && reader.u8() == 'S';
   if (head.type == 'P' || describes_statement) {
     std::string_view name = reader.cstring();
+    if (head.type == 'P') parses_.insert_or_assign(std::string(name), at_);
     r = replacement_of(name);
     if (r != nullptr && head.type == 'P') return send_parse(*r, message);
     if (r != nullptr && !name.empty()) return send_describe(*r, name);
@@ -167,18 +168,24 @@ CloudBatch::Sent CloudBatch::send_message(MessageHead head, Bytes message) {
   return as_it_came(head, message);
 }
 
+// Of the statement that has the name here and now: a name, and above all none, may be given to one after the other.
 const BatchReplacement* CloudBatch::replacement_of(std::string_view name) const {
+  auto parsed = parses_.find(name);
+  std::size_t parse = parsed != parses_.end() ? parsed->second : BatchStatement::kEarlier;
   for (const BatchReplacement& r : batch_.replacements()) {
     const BatchStatement& statement = batch_.statements()[r.statement];
-    if (r.with_parse && statement.form != LOKADB_SIMPLE && statement.name == name) return &r;
+    bool is_it = statement.name == name && statement.parse == parse;
+    if (r.with_parse && statement.form != LOKADB_SIMPLE && is_it) return &r;
   }
   return nullptr;
 }
 
 bool CloudBatch::replaces_unnamed() const {
-  return std::any_of(batch_.replacements().begin(), batch_.replacements().end(), [this](const BatchReplacement& r) {
-    const BatchStatement& statement = batch_.statements()[r.statement];
-    return statement.form != LOKADB_SIMPLE && statement.name.empty();
+  const auto& statements = batch_.statements();
+  return std::all_of(statements.begin(), statements.end(), [&](const BatchStatement& statement) {
+    bool needs_it =
+        statement.form == LOKADB_BIND && statement.name.empty() && statement.parse == BatchStatement::kEarlier;
+    return !needs_it || replacement_at(statement.message) != nullptr;
   });
 }
 

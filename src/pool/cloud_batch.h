@@ -3,7 +3,10 @@
 // session.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "plugin/batch.h"
@@ -17,7 +20,7 @@ class CloudBatch {
   // All outlive it. Nothing else may be owed by the session's server.
   CloudBatch(ClientSession& session, const Batch& batch, Bytes messages);
   static bool has_work(const Batch& batch);
-  // A Bind of the unnamed statement needs none of an earlier batch.
+  // No Bind needs the unnamed statement of an earlier batch as it was.
   bool replaces_unnamed() const;
   bool has_steps() const { return !steps_.empty(); }
   enum class Sent : std::uint8_t { All, Waits, Failed };
@@ -51,8 +54,9 @@ class CloudBatch {
   ClientSession& session_;
   const Batch& batch_;
   Bytes messages_;
-  std::size_t at_ = 0;      // of the message that is being sent
-  bool has_begun_ = false;  // its steps have been sent
+  std::size_t at_ = 0;                                      // of the message that is being sent
+  std::map<std::string, std::size_t, std::less<>> parses_;  // names, and where the last Parse of each began
+  bool has_begun_ = false;                                  // its steps have been sent
   bool has_steps_here_ = false;
   std::vector<const BatchStep*> steps_;
 };

@@ -3,6 +3,7 @@
 import itertools
 import time
 
+import psycopg
 import pytest
 
 import harness
@@ -456,13 +457,13 @@ def test_a_server_lost_during_a_commit_is_told_as_unknown(proxy, world):
     def lost_by(kill, message):
         client = p.connect(timeout=30)
         client.send(message)
-        harness.eventually(lambda: world.cluster.sql(kill, "postgres").rows == [("t",)])
+        harness.eventually(lambda: ("t",) in world.cluster.sql(kill, "postgres").rows, 15)
         return client.read_to_end().codes[-1]
 
     function = world.cluster.sql("select 'writes()'::regprocedure::oid", world.cloud).value
     assert lost_by(kill, function_call(int(function))) == "40003"
     reads = "select count(*) from documents, generate_series(1, 100000000) where organization_id = 1"
-    kill = "select pg_terminate_backend(pid) from pg_stat_activity where state = 'active' and query like 'select count%generate_series(1, 100000000)%'"
+    kill = "select pg_terminate_backend(pid) from pg_stat_activity where query like '%(1, 100000000)%' and pid <> pg_backend_pid()"
     assert lost_by(kill, query(reads)) != "40003"
 
 
@@ -606,3 +607,38 @@ def test_copy_in_session_pooling(proxy, world):
     assert client.ask(query("delete from documents where id = 90001")).tags == ["DELETE 1"]
     assert rows(client, "select title from documents where id = " + key_of(world, AT_HOME)) != []
     assert rows(client, "select * from opened") == []
+
+
+HOME_ONLY = "insert into documents (id, organization_id, title) values (%s, 1, 'new') on conflict (id) do nothing"
+
+
+@pytest.mark.parametrize("name", ["", "a"])
+def test_a_statement_in_other_words_takes_no_other_ones_place(proxy, world, name):
+    """In a pipeline all of them may have the same name, or none."""
+    client = proxy().connect()
+    key, title = documents(world, AT_HOME)[3]
+    groups = "select id, title, count(*) from documents where organization_id = 1 and id = $1 group by id"
+    run = lambda sql, *values: close("S", name) + parse(name, sql) + bind("", name, values) + describe("P") + execute()
+    change = "update documents set title = $1 where organization_id = 1 and id = $2"
+    try:
+        answer = client.ask(run(change, "changed", key) + run(HOME_ONLY % key) + run(change, "again", key) + run(groups, key) + sync())
+        assert (answer.tags, answer.codes) == (["UPDATE 1", "INSERT 0 0", "UPDATE 1", "SELECT 1"], [])
+        assert answer.rows == [(key, "again", "1")] and documents(world, AT_HOME)[3] == (key, "again")
+        # Described, one after the other.
+        described = lambda sql: close("S", name) + parse(name, sql) + describe("S", name)
+        answer = client.ask(described(groups) + described("select 1 as one") + described(groups) + sync())
+        assert answer.codes == [] and [len(wire.decode_columns(m.body)) for m in answer if m.kind == "T"] == [3, 1, 3]
+    finally:
+        client.query("update documents set title = '%s' where organization_id = 1 and id = %s" % (title, key))
+
+
+def test_a_pipeline_of_a_driver_loses_nothing(proxy, world):
+    p = proxy()
+    key, title = documents(world, AT_HOME)[4]
+    with psycopg.connect("host=127.0.0.1 port=%d user=app dbname=app" % p.port, autocommit=True) as c:
+        with c.pipeline():
+            change = c.execute("update documents set title = %s where organization_id = 1 and id = %s", ("piped", int(key)))
+            insert = c.execute(HOME_ONLY % "%s", (int(key),))
+        assert (change.statusmessage, insert.statusmessage) == ("UPDATE 1", "INSERT 0 0")
+        assert documents(world, AT_HOME)[4] == (key, "piped")
+        c.execute("update documents set title = %s where organization_id = 1 and id = %s", (title, int(key)))
