@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/text.h"
 #include "plugin/lokadb_plugin.h"
 
 namespace {
@@ -103,7 +104,13 @@ struct Asked {
     std::vector<Key> keys;
   };
   std::map<std::string, Table> tables;
+  // Places in the cache that the open transaction was answered from. In a transaction nothing is decided again: an
+  // answer that was true no more has made it fail.
+  std::vector<std::string> used;
+  bool may_have_deleted = false;  // the transaction: what is remembered may be gone for itself
 };
+
+constexpr std::size_t kMostUsed = 256;  // kept of a transaction
 
 int fail(std::string_view text) { return host->fail("XX000", lent(text)); }
 
@@ -175,9 +182,40 @@ int take_answers(Refs& refs, lokadb_batch* batch, Asked& asked) {
   return LOKADB_OK;
 }
 
-int inspect(void*, lokadb_batch* batch, lokadb_verdict*) {
-  static_cast<Asked*>(host->slot(batch))->tables.clear();
+// Whether keys may be gone after it; errs on the side of yes.
+bool may_delete(std::string_view text) {
+  constexpr std::string_view kWords[] = {"delete", "truncate", "merge", "rollback", "execute", "call"};
+  constexpr std::string_view kBlock = "do", kFirstLetters = "dtmrecDTMREC";
+  if (lokadb::iequals(lokadb::trim(text).substr(0, kBlock.size()), kBlock)) return true;
+  for (std::size_t at = text.find_first_of(kFirstLetters); at != text.npos;
+       at = text.find_first_of(kFirstLetters, at + 1))
+    for (std::string_view word : kWords)
+      if (lokadb::iequals(text.substr(at, word.size()), word)) return true;
+  return false;
+}
+
+int note_deletes(lokadb_batch* batch, const lokadb_batch_info& info, Asked& asked) {
+  if (info.transaction_status == 'I') asked.may_have_deleted = false;
+  asked.may_have_deleted |= info.is_whole == 0;
+  for (std::uint32_t i = 0; i < info.statement_count && !asked.may_have_deleted; ++i) {
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (host->statement(batch, i, &s) != LOKADB_OK) return LOKADB_FAILED;
+    asked.may_have_deleted = may_delete(view(s.text));
+  }
   return LOKADB_OK;
+}
+
+int inspect(void* self, lokadb_batch* batch, lokadb_verdict*) {
+  Asked& asked = *static_cast<Asked*>(host->slot(batch));
+  asked.tables.clear();
+  lokadb_batch_info info{};
+  info.struct_size = sizeof info;
+  host->batch_info(batch, &info);
+  if (info.transaction_status == 'E')
+    for (const std::string& place : asked.used) static_cast<Refs*>(self)->cache.forget(place);
+  if (info.transaction_status != 'T') asked.used.clear();
+  return note_deletes(batch, info, asked);
 }
 
 int decide(void* self, lokadb_batch* batch, lokadb_verdict* verdict) {
@@ -202,8 +240,10 @@ int decide(void* self, lokadb_batch* batch, lokadb_verdict* verdict) {
     key.place = std::string(view(info.database)) + '\0' + table + '\0' + key.text;
     std::string organization;
     // A second attempt is due to an answer that was true no more, perhaps one from memory.
-    if (info.attempt == 0 && refs.cache.find(key.place, organization)) {
+    bool may_be_gone = info.transaction_status == 'T' && asked.may_have_deleted;
+    if (info.attempt == 0 && !may_be_gone && refs.cache.find(key.place, organization)) {
       if (answer(batch, i, organization) != LOKADB_OK) return LOKADB_FAILED;
+      if (info.transaction_status == 'T' && asked.used.size() < kMostUsed) asked.used.push_back(key.place);
       continue;
     }
     asked.tables[table].keys.push_back(std::move(key));

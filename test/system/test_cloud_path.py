@@ -361,6 +361,45 @@ def test_a_change_of_the_routing_is_seen_at_once_and_not_noticed(proxy, world):
     in_transaction.query("rollback")
 
 
+def test_a_key_that_is_gone_is_noticed_at_once(proxy, world):
+    """What is remembered of a row is true no more once the row has been deleted."""
+    client = proxy().connect()
+    read = "select title from documents where id = 987001"
+    for again in ("in a transaction", "alone"):
+        client.query("insert into documents (id, organization_id, title) values (987001, 1, 'x')")
+        assert client.query(read).rows == [("x",)]
+        client.query("delete from documents where organization_id = 1 and id = 987001")
+        if again == "in a transaction":
+            client.query("begin")
+            assert client.ask(query(read)).codes == ["40001"]
+            client.query("rollback; begin")
+            assert client.query(read).rows == []
+            client.query("commit")
+        began = time.monotonic()
+        assert client.query(read).rows == []
+        assert time.monotonic() - began < 2
+
+
+def test_a_transaction_knows_what_it_has_deleted_itself(proxy, world):
+    client = proxy().connect()
+    read = "select title from documents where id = 987002"
+    insert = "insert into documents (id, organization_id, title) values (987002, 1, 'x')"
+    client.query(insert)
+    for _ in range(2):
+        assert client.query(read).rows == [("x",)]
+        client.query("begin")
+        assert client.query("Delete from documents where id = 987002").tags == ["DELETE 1"]
+        assert client.query(read).rows == []
+        assert client.query("update documents set title = 'y' where id = 987002").tags == ["UPDATE 0"]
+        client.query("savepoint a")
+        client.query(insert)
+        assert client.query(read).rows == [("x",)]
+        client.query("rollback to a")
+        assert client.query(read).rows == []
+        client.query("rollback")
+    client.query("delete from documents where id = 987002")
+
+
 @pytest.mark.parametrize("mode", ["transaction", "session"])
 def test_what_the_root_does_not_take_is_prepared_and_described(proxy, world, mode):
     client = proxy(pool_mode=mode).connect()
