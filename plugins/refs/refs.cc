@@ -110,6 +110,7 @@ struct Asked {
   bool may_have_deleted = false;  // the transaction: what is remembered may be gone for itself
 };
 
+constexpr auto npos = std::string_view::npos;
 constexpr std::size_t kMostUsed = 256;  // kept of a transaction
 
 int fail(std::string_view text) { return host->fail("XX000", lent(text)); }
@@ -187,8 +188,7 @@ bool may_delete(std::string_view text) {
   constexpr std::string_view kWords[] = {"delete", "truncate", "merge", "rollback", "execute", "call"};
   constexpr std::string_view kBlock = "do", kFirstLetters = "dtmrecDTMREC";
   if (lokadb::iequals(lokadb::trim(text).substr(0, kBlock.size()), kBlock)) return true;
-  for (std::size_t at = text.find_first_of(kFirstLetters); at != text.npos;
-       at = text.find_first_of(kFirstLetters, at + 1))
+  for (std::size_t at = text.find_first_of(kFirstLetters); at != npos; at = text.find_first_of(kFirstLetters, at + 1))
     for (std::string_view word : kWords)
       if (lokadb::iequals(text.substr(at, word.size()), word)) return true;
   return false;
@@ -201,7 +201,9 @@ int note_deletes(lokadb_batch* batch, const lokadb_batch_info& info, Asked& aske
     lokadb_statement s{};
     s.struct_size = sizeof s;
     if (host->statement(batch, i, &s) != LOKADB_OK) return LOKADB_FAILED;
-    asked.may_have_deleted = may_delete(view(s.text));
+    // Of one statement alone, outside of a transaction, nothing stays open.
+    bool is_alone = info.transaction_status == 'I' && info.statement_count == 1 && view(s.text).find(';') == npos;
+    asked.may_have_deleted = !is_alone && may_delete(view(s.text));
   }
   return LOKADB_OK;
 }

@@ -437,8 +437,9 @@ class Decision {
   // the application would see rows of organizations that it has not named.
   bool names_unheard(const Piece& piece) const {
     const std::string& setting = state_.known.catalog->setting();
-    if (piece.is_parse || named_.is_followed(piece.statement, setting)) return false;
     const sql::Statement& statement = piece.text->facts->parsed.statements[piece.number];
+    if (statement.kind == sql::StatementClass::Select && statement.functions.empty()) return false;
+    if (piece.is_parse || named_.is_followed(piece.statement, setting)) return false;
     bool has_utf8 = view(info_.client_encoding) == "UTF8";
     using Kind = route::NamingEffect::Kind;
     route::NamingEffect effect =
