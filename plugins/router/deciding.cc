@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 #include "cloud.h"
+#include "direct.h"
 #include "named.h"
 #include "route/naming.h"
-#include "route/safe.h"
 #include "router.h"
 #include "sql/lexer.h"
 #include "sql/parse.h"
@@ -20,8 +20,7 @@ using route::Path;
 using route::Reason;
 using route::Verdict;
 
-constexpr std::string_view kEnter = "SELECT profile FROM lokadb.enter($1, $2, $3, false, $4, $5)";
-using catalog::kInt8Oid, catalog::kTextOid;
+using catalog::kTextOid;
 
 // EXECUTE, CREATE TABLE ... AS, CREATE and REFRESH MATERIALIZED VIEW.
 bool runs_query(std::string_view text) {
@@ -396,7 +395,7 @@ class Decision {
           publish_about(batch_, state_.pieces[i].statement, verdicts[i]) != LOKADB_OK)
         return LOKADB_FAILED;
     Reason reason = why_cloud(verdicts);
-    if (reason == Reason::None) reason = go_direct(verdicts);
+    if (reason == Reason::None) reason = go_direct(router_, batch_, state_, verdicts, *out_, failed_);
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
     if (state_.is_unread && is_rejected_unread()) return refuse_unread();
@@ -525,72 +524,6 @@ class Decision {
     return Reason::None;
   }
 
-  // None, and the verdict is direct; or why not.
-  Reason go_direct(const std::vector<Verdict>& verdicts) {
-    const Verdict& first = verdicts.front();
-    const catalog::Organization* organization = state_.known.catalog->organization(first.organization);
-    if (organization == nullptr || organization->host.empty()) return Reason::NoDirectLogin;
-    state_.target = router_.targets.get(state_.known.catalog, {state_.settings, &state_.settings->settings},
-                                        *organization, router_.options.logins, router_.stored_logins);
-    if (state_.target->login.user.empty()) return Reason::NoDirectLogin;
-    failed_ |= add_gates(verdicts) != LOKADB_OK;
-    for (const Piece& piece : state_.pieces) failed_ |= describe_by_local_parts(router_, batch_, piece) != LOKADB_OK;
-    state_.organization = first.organization;
-    const Target& to = *state_.target;
-    lokadb_target target{};
-    target.struct_size = sizeof target;
-    target.name = lent(organization->id);
-    target.host = lent(organization->host);
-    target.port = to.port;
-    target.database = lent(organization->dbname);
-    target.user = lent(to.login.user);
-    target.password = lent(to.login.password);
-    target.generation = static_cast<std::uint64_t>(organization->generation);
-    target.greeting = lent(to.greeting);
-    target.known_as = to.number;
-    out_->target = host->add_target(batch_, &target);
-    failed_ |= out_->target == UINT32_MAX;
-    out_->kind = LOKADB_DIRECT;
-    out_->organization = lent(state_.organization);
-    return Reason::None;
-  }
-
-  // One for all statements that need the same of the cloud, whatever their keys.
-  int add_gates(const std::vector<Verdict>& verdicts) {
-    if (verdicts.size() == 1) return add_gate(state_.pieces[0].analysis(), verdicts[0], verdicts[0].keys);
-    std::vector<bool> is_done(verdicts.size());
-    for (std::size_t i = 0; i < verdicts.size(); ++i) {
-      if (is_done[i]) continue;
-      const route::Analysis& analysis = state_.pieces[i].analysis();
-      std::vector<route::Key> keys = verdicts[i].keys;
-      for (std::size_t j = i + 1; j < verdicts.size(); ++j) {
-        const route::Analysis& other = state_.pieces[j].analysis();
-        bool is_same =
-            &other == &analysis || (other.p_tables == analysis.p_tables && other.p_rights == analysis.p_rights);
-        if (is_done[j] || !is_same) continue;
-        is_done[j] = true;
-        keys.insert(keys.end(), verdicts[j].keys.begin(), verdicts[j].keys.end());
-      }
-      if (add_gate(analysis, verdicts[i], keys) != LOKADB_OK) return LOKADB_FAILED;
-    }
-    return LOKADB_OK;
-  }
-
-  int add_gate(const route::Analysis& analysis, const Verdict& verdict, const std::vector<route::Key>& all_keys) {
-    std::string generation = std::to_string(verdict.generation);
-    std::string keys = route::keys_argument(*state_.known.catalog, all_keys);
-    lokadb_step_value values[5] = {};
-    values[0].type = kTextOid;
-    values[0].value = lent(verdict.organization);
-    values[1].type = kInt8Oid;
-    values[1].value = lent(generation);
-    for (int i = 2; i < 5; ++i) values[i].type = kJsonbOid;
-    values[2].value = lent(analysis.p_tables);
-    values[3].value = lent(keys);
-    values[4].value = lent(analysis.p_rights);
-    return add_step(batch_, LOKADB_CHECK, kEnter, values);
-  }
-
   int because(Reason reason) {
     out_->reason = static_cast<std::uint32_t>(reason);
     return LOKADB_OK;
@@ -621,56 +554,6 @@ class Decision {
 };
 
 }  // namespace
-
-bool Piece::may_write() const {
-  switch (kind()) {
-    case sql::StatementClass::Select:
-    case sql::StatementClass::Explain:
-      return analysis().access == route::Access::Write || analysis().touch == route::Touch::Unknown || calls_unknown();
-    case sql::StatementClass::Set:
-    case sql::StatementClass::Transaction:
-    case sql::StatementClass::Cursor:
-    case sql::StatementClass::Show:
-    case sql::StatementClass::Discard:
-    case sql::StatementClass::Empty:
-      return false;
-    default:
-      return true;
-  }
-}
-
-// A function of which nothing is known, by itself or in a view, may write.
-bool Piece::calls_unknown() const {
-  using route::Reason;
-  Reason why = analysis().cloud_reason;
-  if (why == Reason::FunctionShadowed || why == Reason::View) return true;
-  const auto& calls = text->facts->parsed.statements[number].functions;
-  return std::any_of(calls.begin(), calls.end(), [](const sql::FunctionCall& call) {
-    bool is_builtin = call.schema.empty() || call.schema == "pg_catalog";
-    bool is_known = route::is_safe_function(call.name) || route::is_safe_in_from(call.name) ||
-                    !route::why_unsafe(call.name).empty();
-    return !(is_builtin && is_known);
-  });
-}
-
-bool Piece::commits() const {
-  using Kind = sql::TransactionControl::Kind;
-  const auto& t = text->facts->parsed.statements[number].transaction;
-  return t && (t->kind == Kind::Commit || t->kind == Kind::PrepareTransaction || t->kind == Kind::CommitPrepared ||
-               t->kind == Kind::RollbackPrepared);
-}
-
-bool Piece::sets_modes() const {
-  const sql::Statement& s = text->facts->parsed.statements[number];
-  if (s.setting && s.setting->kind == sql::Setting::Kind::Transaction) return true;
-  const auto& t = s.transaction;
-  return t && (!t->isolation.empty() || t->read_only || t->deferrable);
-}
-
-bool Piece::changes_role() const {
-  const sql::Statement& s = text->facts->parsed.statements[number];
-  return s.setting && (s.setting->name == "role" || s.setting->name == "session_authorization");
-}
 
 int decide(Router& router, lokadb_batch* batch, lokadb_verdict* verdict) {
   return Decision(router, batch, verdict).run();

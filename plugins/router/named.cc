@@ -85,7 +85,8 @@ int NamedFacts::set_in_front(lokadb_batch* batch, const lokadb_batch_info& info,
     s.struct_size = sizeof s;
     if (host->statement(batch, i, &s) != LOKADB_OK) return LOKADB_FAILED;
     bool is_run = s.form == LOKADB_SIMPLE || s.form == LOKADB_BIND;
-    if (info.is_whole != 0 && !(is_run && may_read_tables(view(s.text)))) continue;
+    bool may_read = (is_run && may_read_tables(view(s.text))) || s.form == LOKADB_FUNCTION_CALL;
+    if (info.is_whole != 0 && !may_read) continue;
     lokadb_step_value values[2] = {};
     values[0].type = values[1].type = catalog::kTextOid;
     values[0].value = lent(named->setting);

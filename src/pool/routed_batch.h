@@ -7,6 +7,9 @@
 // only if one is free at once; else it gathers its answer, gives the connection back and waits for the cloud alone.
 // If the answer is too large for that, it starts over with the cloud's connection first. So nobody waits for the
 // cloud while holding a connection to an organization.
+//
+// Sources: routed_batch.cc (verdicts, servers, ends), routed_read.cc (a direct read and its checks), routed_in_cloud.cc
+// (the client's own database, and the place at the gate).
 #pragma once
 
 #include <memory>
@@ -27,8 +30,13 @@ namespace lokadb {
 class CloudBatch;
 class Routing;
 
-// SQLSTATE of a step that finds the routing to be another than plugins thought.
+// SQLSTATE of a step that finds the routing to be another than plugins thought; and the organization to be paused.
 inline constexpr std::string_view kStaleRouting = "LK001";
+inline constexpr std::string_view kPaused = "55P03";
+// A fault that ends the batch, not the session.
+inline Error plain_error(std::string_view state, std::string text) {
+  return {SqlState(state), Severity::Error, std::move(text), {}};
+}
 // Gives the place back, and tells those whose turn it is.
 void leave_gate(Pooler& pooler, Gates::Place& place, bool is_paused);
 

@@ -148,19 +148,34 @@ def test_names_count_where_no_catalog_is_known(prepared, world, ask):  # noqa: F
     one.query("rollback")
 
 
-def test_functions_called_by_message_are_about_whom_the_session_names(session_wide, proxy, world):  # noqa: F811
+@pytest.fixture(scope="module")
+def how_many(world):  # noqa: F811
+    """The OID of a function that counts the documents it sees."""
     world.sql(
-        "create or replace function how_many(at_least bigint) returns bigint language sql as"
+        "create function how_many(at_least bigint) returns bigint language sql as"
         " 'select count(*) from documents where id >= $1'"
     )
-    (how_many,) = world.sql("select 'how_many(bigint)'::regprocedure::oid::int").rows[0]
-    call = wire.function_call(int(how_many), ["0"])
+    return int(world.sql("select 'how_many(bigint)'::regprocedure::oid::int").value)
 
-    def answers(client, batch):
-        answer = client.ask(batch)
-        assert answer.errors == [], answer
-        return [m.body[4:].decode() for m in answer if m.kind == "V"]
 
+def answers(client, batch):
+    answer = client.ask(batch)
+    assert answer.errors == [], answer
+    return [m.body[4:].decode() for m in answer if m.kind == "V"]
+
+
+def test_functions_are_about_whom_the_session_names_where_no_catalog_is_known(prepared, world, how_many):  # noqa: F811
+    p = prepared(router={"control_user": "nobody_here"}, tenant={"local_only": 0}, default_pool_size=1).start()
+    client = p.connect(timeout=30)
+    for org in ORGS:
+        client.query("set %s = '%s'" % (SETTING, org))
+        assert answers(client, wire.function_call(how_many, ["0"])) == [str(len(rows_of(world, org)))]
+
+
+def test_functions_called_by_message_are_about_whom_the_session_names(
+    session_wide, proxy, world, how_many  # noqa: F811
+):
+    call = wire.function_call(how_many, ["0"])
     client = session_wide.connect(timeout=30)
     for org in ORGS * 2:
         client.query("set %s = '%s'" % (SETTING, org))
@@ -169,7 +184,7 @@ def test_functions_called_by_message_are_about_whom_the_session_names(session_wi
         client.query("begin")
         assert answers(client, call) == [count] and client.ask(query(ALL)).rows == rows_of(world, org)
         client.query("commit")
-        assert client.ask(wire.function_call(int(how_many), ["x"])).codes == ["22P02"]
+        assert client.ask(wire.function_call(how_many, ["x"])).codes == ["22P02"]
         assert client.ask(wire.function_call(4)).codes != [] and answers(client, call) == [count]
     client.query("reset %s" % SETTING)
     assert answers(client, call) == ["100"]
