@@ -35,7 +35,8 @@ struct Connection {
   // Sends until the kernel takes no more, and once again; all that was given to send.
   std::string fill() {
     std::string all;
-    for (bool was_blocked = false; !was_blocked;) {
+    // The kernel may have taken more meanwhile: blocked is what it is in the end.
+    for (bool was_blocked = false; !was_blocked || !stream.is_blocked();) {
       was_blocked = stream.is_blocked();
       std::string piece = pattern(200000 + all.size() % 1000);
       stream.send(as_bytes(piece));
