@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import fcntl
 import functools
+import itertools
 import os
 import pathlib
 import pwd
@@ -108,10 +109,20 @@ def lokadb(*arguments, stdin=None, timeout=60, check=False, env=None, statuses=(
     return done
 
 
+def ports_of_this_process():
+    """Below those that the kernel gives to outgoing connections; processes of one run share none."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
+    ports = list(range(10000 + 2200 * number, 12200 + 2200 * number))
+    start = random.randrange(len(ports))
+    return itertools.cycle(ports[start:] + ports[:start])
+
+
+PORTS = ports_of_this_process()
+
+
 def free_port():
-    """One that nobody has now, below those that the kernel gives to outgoing connections."""
-    while True:
-        port = random.randrange(10000, 32000)
+    """One that nobody has now, nor was given to before, as far as that goes."""
+    for port in PORTS:
         with socket.socket() as s:
             try:
                 s.bind(("127.0.0.1", port))
