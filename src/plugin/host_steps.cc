@@ -67,7 +67,8 @@ int HostCalls::replace(lokadb_batch* handle, const lokadb_replacement* given) {
     bool is_there = std::any_of(batch->replacements_.begin(), batch->replacements_.end(),
                                 [&](const BatchReplacement& other) { return other.statement == r.statement; });
     bool may_have_values = is_bind && r.with_parse == 0;
-    if (statement.form == LOKADB_OTHER || is_there || (r.value_count > 0 && !may_have_values) ||
+    bool has_text = statement.form != LOKADB_OTHER && statement.form != LOKADB_FUNCTION_CALL;
+    if (!has_text || is_there || (r.value_count > 0 && !may_have_values) ||
         (r.has_two != 0 && (statement.form != LOKADB_SIMPLE || batch->statements_.size() != 1)) ||
         (r.values == nullptr && r.value_count > 0) || (r.edits == nullptr && r.edit_count > 0) ||
         r.value_count + statement.parameters.size() > UINT16_MAX) {

@@ -152,8 +152,7 @@ const BatchReplacement* CloudBatch::replacement_at(std::size_t message) const {
 }
 
 CloudBatch::Sent CloudBatch::send_message(MessageHead head, Bytes message) {
-  if (head.type == 'Q') return send_query(head, message);
-  if (head.type == 'F') return send_function_call(head, message);
+  if (head.type == 'Q' || head.type == 'F') return send_query(head, message);
   const BatchReplacement* r = head.type == 'B' ? replacement_at(at_) : nullptr;
   if (r != nullptr) return send_bind(*r, batch_.statements()[r->statement], message);
   MessageReader reader(message.subspan(kHeaderSize));
@@ -189,8 +188,8 @@ bool CloudBatch::replaces_unnamed() const {
   });
 }
 
-// The steps begin a transaction that the Query goes on with. If one of them fails, the server skips everything up to
-// the Sync behind the Query, whose answer is the client's then; else nobody's.
+// A Query or FunctionCall. The steps begin a transaction that it goes on with. If one of them fails, the server skips
+// everything up to the Sync behind it, whose answer is the client's then; else nobody's.
 CloudBatch::Sent CloudBatch::send_query(MessageHead head, Bytes message) {
   const BatchReplacement* replacement = replacement_at(at_);
   std::uint16_t replaced = 0;
@@ -210,21 +209,10 @@ CloudBatch::Sent CloudBatch::send_query(MessageHead head, Bytes message) {
     query->replaced = replaced;
     query->hides_first_tag = replaced != 0 && replacement->has_two;
   }
-  stand_in_for_skipped(server);
-  return Sent::All;
-}
-
-CloudBatch::Sent CloudBatch::send_function_call(MessageHead head, Bytes message) {
-  ServerConnection& server = *session_.leg().server;
-  if (as_it_came(head, message) != Sent::All || session_.leg().server != &server) return Sent::Failed;
-  stand_in_for_skipped(server);
-  return Sent::All;
-}
-
-void CloudBatch::stand_in_for_skipped(ServerConnection& server) {
-  if (!has_steps_here_) return;
+  if (!has_steps_here_) return Sent::All;
   server.send_own_sync();
   if (Expected* sync = server.last_expected()) sync->stands_in = true;
+  return Sent::All;
 }
 
 // Pieces of the Query that are not replaced stay as they are.

@@ -35,9 +35,6 @@ class CloudBatch {
   Sent send_message(MessageHead head, Bytes message);
   Sent as_it_came(MessageHead head, Bytes message);
   Sent send_query(MessageHead head, Bytes message);
-  Sent send_function_call(MessageHead head, Bytes message);
-  // A Sync behind what ends a batch by itself: the server answers that one if a step has failed.
-  void stand_in_for_skipped(ServerConnection& server);
   Sent send_bind(const BatchReplacement& replacement, const BatchStatement& statement, Bytes message);
   Sent send_parse(const BatchReplacement& replacement, Bytes message);
   Sent send_describe(const BatchReplacement& replacement, std::string_view name);

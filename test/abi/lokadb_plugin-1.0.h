@@ -251,7 +251,7 @@ typedef struct lokadb_edit {
 
 typedef struct lokadb_replacement {
   uint32_t struct_size;
-  uint32_t statement;   /* its number in the batch; not LOKADB_OTHER */
+  uint32_t statement;   /* its number in the batch; it has a text */
   lokadb_string text;   /* without a zero byte */
   uint32_t value_count; /* LOKADB_BIND: these follow its own parameters */
   const struct lokadb_step_value *values;
