@@ -90,12 +90,14 @@ void Feed::follow(WatchConnection& connection) {
       waiters_.insert(waiters_.end(), waiters.begin(), waiters.end());
       throw;
     }
-    if (!is_known_ || last_value_.empty()) log_line(LogLevel::Log, "%s: up to date", name_.c_str());
     if (!is_known_ || value != last_value_) {
+      const bool is_first = !is_known_ || last_value_.empty();
       is_known_ = was_told_ = true;
       last_value_ = std::move(value);
       last_fault_.clear();
       told_(last_value_, true);
+      // Only now: who reads this finds the plugin informed.
+      if (is_first) log_line(LogLevel::Log, "%s: up to date", name_.c_str());
     }
     tell(std::move(waiters));
     connection.wait_for_notification(settings_.heartbeat_ms);

@@ -146,6 +146,13 @@ def test_plugins_read_further_sections(prepare):
     assert "reload failed: places has no user" in proxy.log()
 
 
+def test_a_feed_is_up_to_date_when_its_plugin_is(prepare):
+    proxy = write(prepare(), ["slow_feed"]).start()
+    proxy.wait_log("feed of slow_feed from .*: up to date")
+    log = proxy.log()
+    assert -1 < log.find("news taken in") < log.find("feed of slow_feed from ")
+
+
 # ------------------------------------------------------------------ reload
 
 
