@@ -71,8 +71,10 @@ WHERE e.refobjid IS NOT NULL
 -- In the order they were made here: those that others need come first.
 CREATE OR REPLACE FUNCTION lokadb.org_extensions() RETURNS TABLE (name name, nsp text) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT e.extname, e.extnamespace::regnamespace::text FROM pg_catalog.pg_extension e
-  WHERE e.oid IN (SELECT u.extension FROM lokadb.objects_used u)
-     OR EXISTS (SELECT FROM lokadb.types_used() u JOIN pg_catalog.pg_depend d ON d.objid = u.oid AND d.deptype = 'e' AND d.classid = 'pg_catalog.pg_type'::regclass WHERE d.refobjid = e.oid)
+  WHERE e.oid IN (
+    SELECT u.extension FROM lokadb.objects_used u
+    UNION ALL
+    SELECT d.refobjid FROM lokadb.types_used() u JOIN pg_catalog.pg_depend d ON d.objid = u.oid AND d.deptype = 'e' AND d.classid = 'pg_catalog.pg_type'::regclass)
   ORDER BY e.oid $$;
 
 -- All that is to be made there and could be there already; for sql/organization/problems.sql.
