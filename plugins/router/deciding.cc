@@ -6,7 +6,9 @@
 #include "base/text.h"
 #include "cloud.h"
 #include "direct.h"
+#include "found_keys.h"
 #include "named.h"
+#include "refusals.h"
 #include "route/naming.h"
 #include "router.h"
 #include "sql/lexer.h"
@@ -33,42 +35,6 @@ bool runs_query(std::string_view text) {
   if (words.front() == "execute" || words.front() == "refresh") return true;
   return words.front() == "create" && has("as") && (has("table") || has("materialized"));
 }
-
-class FoundKeys final : public route::KeySource {
- public:
-  bool is_complete = true;
-
-  FoundKeys(lokadb_batch* batch, const BatchState& state) : state_(state), answers_(state.wanted.size()) {
-    if (state.wanted.empty()) return;
-    std::uint32_t count = host->fact_count(batch);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      lokadb_fact fact{};
-      fact.struct_size = sizeof fact;
-      if (host->fact(batch, i, &fact) == LOKADB_OK && fact.kind == LOKADB_FACT_KEY_FOUND) take(fact);
-    }
-    is_complete = std::all_of(answers_.begin(), answers_.end(),
-                              [](const Found& found) { return found.answer != Answer::NotAsked; });
-  }
-
-  Found find(const catalog::Table& table, std::string_view key) const override {
-    auto it = state_.wanted_index.find({table.quoted, key});
-    return it != state_.wanted_index.end() ? answers_[it->second] : Found{};
-  }
-
- private:
-  // Wanted facts were published in order.
-  void take(const lokadb_fact& fact) {
-    auto it = std::lower_bound(state_.wanted.begin(), state_.wanted.end(), fact.about,
-                               [](const auto& wanted, std::uint32_t about) { return wanted.fact < about; });
-    if (it == state_.wanted.end() || it->fact != fact.about) return;
-    std::string_view organization = view(fact.value);
-    answers_[static_cast<std::size_t>(it - state_.wanted.begin())] =
-        organization.empty() ? Found{Answer::Nobody, {}} : Found{Answer::Found, organization};
-  }
-
-  const BatchState& state_;
-  std::vector<Found> answers_;
-};
 
 class Decision {
  public:
@@ -133,7 +99,7 @@ class Decision {
     session_.off = state_.known.is_unknown() ? Reason::CatalogStale : Reason::None;
     if (state_.known.is_unknown() && router_.options.rejects && info_.transaction_status != 'E')
       for (std::uint32_t i = 0; i < info_.statement_count; ++i)
-        if (may_be_about_all(i)) return refuse_unknown();
+        if (may_be_about_all(i)) return refuse(catalog_unknown());
     return named_.set_in_front(batch_, info_, *out_);
   }
 
@@ -147,46 +113,18 @@ class Decision {
     return s.form == LOKADB_SIMPLE || s.form == LOKADB_BIND ? may_touch_tables(view(s.text)) : s.form != LOKADB_PARSE;
   }
 
-  int refuse_unknown() {
-    state_.message = "lokadb: the routing catalog of the database is not known, and the router's policy is to reject";
-    state_.hint = "Try again; if that does not help, the proxy's log says why its feed cannot be had.";
-    return refuse_with("57P03", Reason::CatalogStale);
-  }
-
   bool know_settings() {
     state_.settings = router_.role_settings.find(view(info_.database), view(info_.role), info_.servers);
     if (state_.settings != nullptr || state_.settings_step == UINT32_MAX) return state_.settings != nullptr;
-    std::uint32_t rows = host->step_rows(batch_, state_.settings_step);
-    if (rows == UINT32_MAX) return false;
-    RoleFacts found;
-    for (std::uint32_t row = 0; row < rows; ++row)
-      if (!take_fact(row, found)) return false;
+    std::shared_ptr<RoleFacts> found = role_facts(batch_, state_.settings_step);
+    if (found == nullptr) return false;
     if (info_.is_session_pooled != 0) {
-      found.settings.clear();
-      session_.own_facts = std::make_shared<const RoleFacts>(std::move(found));
+      found->settings.clear();
       session_.facts_are_of = state_.known.catalog;
-      state_.settings = session_.own_facts;
-      return true;
-    }
-    state_.settings =
-        router_.role_settings.put(view(info_.database), view(info_.role), info_.servers, std::move(found));
-    return true;
-  }
-
-  bool take_fact(std::uint32_t row, RoleFacts& found) {
-    lokadb_cell name{}, value{}, at_start{};
-    if (host->step_cell(batch_, state_.settings_step, row, 0, &name) != LOKADB_OK ||
-        host->step_cell(batch_, state_.settings_step, row, 1, &value) != LOKADB_OK ||
-        host->step_cell(batch_, state_.settings_step, row, 2, &at_start) != LOKADB_OK)
-      return false;
-    if (view(name.value) == kReadable) {
-      found.readable.emplace_back(view(value.value));
-    } else if (view(name.value) == kGuarded) {
-      found.guarded.emplace_back(view(value.value));
+      state_.settings = session_.own_facts = std::move(found);
     } else {
-      // The server has been given what this client has asked for; other clients of the role have not asked for it.
-      bool is_clients = host->own_setting(batch_, name.value).data != nullptr && at_start.is_null == 0;
-      found.settings.emplace_back(view(name.value), view(is_clients ? at_start.value : value.value));
+      state_.settings =
+          router_.role_settings.put(view(info_.database), view(info_.role), info_.servers, std::move(*found));
     }
     return true;
   }
@@ -205,7 +143,7 @@ class Decision {
       if (state_.settings == nullptr) state_.settings = std::make_shared<RoleFacts>();
       return read() == LOKADB_OK ? judge() : LOKADB_FAILED;
     }
-    std::string sql = settings_query(*state_.known.catalog);
+    std::string sql = role_facts_query(*state_.known.catalog);
     lokadb_step step{};
     step.struct_size = sizeof step;
     step.sql = lent(sql);
@@ -216,10 +154,9 @@ class Decision {
   }
 
   std::string_view search_path() const {
-    constexpr std::string_view kName = "search_path";
-    if (lokadb_string own = host->setting(batch_, lent(kName)); own.data != nullptr) return view(own);
+    if (lokadb_string own = host->setting(batch_, lent(kSearchPath)); own.data != nullptr) return view(own);
     for (const auto& [name, value] : state_.settings->settings)
-      if (name == kName) return value;
+      if (name == kSearchPath) return value;
     return "\"$user\", public";
   }
 
@@ -331,12 +268,12 @@ class Decision {
 
   int judge() {
     FoundKeys keys(batch_, state_);
-    if (!keys.is_complete) return LOKADB_OK;  // the plugin refs is asking
+    if (!keys.is_complete()) return LOKADB_OK;  // the plugin refs is asking
     std::vector<Verdict>& verdicts = state_.verdicts;
     verdicts.clear();
     std::vector<route::Key> look_ups;
     for (const Piece& piece : state_.pieces) {
-      if (names_unheard(piece)) return refuse_unheard();
+      if (names_unheard(piece)) return refuse(naming_not_followed(state_.known.catalog->setting()));
       if (piece.is_parse) {  // decided when it is bound
         verdicts.emplace_back().whose = Verdict::Whose::NoTables;
         verdicts.back().reason = Reason::SessionCommand;
@@ -398,11 +335,12 @@ class Decision {
     if (reason == Reason::None) reason = go_direct(router_, batch_, state_, verdicts, *out_, failed_);
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
-    if (state_.is_unread && is_rejected_unread()) return refuse_unread();
+    if (state_.is_unread && is_rejected_unread()) return refuse(unread(info_.is_whole != 0));
     out_->kind = LOKADB_CLOUD;
     for (const Piece& piece : state_.pieces)
-      if (named_.is_held(piece.statement) && runs_unseen_query(piece)) return refuse_unseen_query();
-    if (names_behind_modes()) return refuse_behind_modes();
+      if (named_.is_held(piece.statement) && runs_unseen_query(piece))
+        return refuse(query_of_command(state_.known.catalog->setting()));
+    if (names_behind_modes()) return refuse(modes_first());
     out_->commits = commits();
     state_.organization = only_organization(verdicts);
     out_->organization = lent(state_.organization);
@@ -417,19 +355,14 @@ class Decision {
     return s.naming != route::Session::Naming::One && !(s.naming == route::Session::Naming::All && s.is_allowed);
   }
 
-  int refuse_unread() {
-    state_.message = "lokadb: the statement cannot be read, so that it is not known which organization it is about";
-    state_.hint =
-        info_.is_whole != 0 ? "Use client_encoding UTF8." : "Name the organization, or raise max_routed_message.";
-    return refuse_with("0A000", Reason::Rejected);
-  }
-
-  int refuse_with(std::string_view sqlstate, Reason reason) {
+  int refuse(Refusal refusal) {
     out_->kind = LOKADB_REFUSE;
-    std::copy_n(sqlstate.data(), std::min<std::size_t>(sqlstate.size(), 5), out_->sqlstate);
+    std::copy_n(refusal.sqlstate.data(), std::min<std::size_t>(refusal.sqlstate.size(), 5), out_->sqlstate);
+    state_.message = std::move(refusal.message);
+    state_.hint = std::move(refusal.hint);
     out_->message = lent(state_.message);
     out_->hint = lent(state_.hint);
-    return because(reason);
+    return because(refusal.reason);
   }
 
   // The cloud's setting, with a value that no plugin has taken up: it would be overwritten with what is known here, and
@@ -444,13 +377,6 @@ class Decision {
     route::NamingEffect effect =
         route::naming_effect(statement, {piece.literals->view(), piece.parameters}, setting, true, has_utf8);
     return effect.kind == Kind::NotUnderstood || (effect.kind == Kind::Set && !effect.text.empty());
-  }
-
-  int refuse_unheard() {
-    const std::string& setting = state_.known.catalog->setting();
-    state_.message = "lokadb: " + setting + " names an organization, and no plugin of the proxy follows it";
-    state_.hint = "The plugin tenant does: plugins = tenant, refs, router, and setting = " + setting + " in [tenant].";
-    return refuse_with("0A000", Reason::NamingNotFollowed);
   }
 
   // The tenant cannot be set in front of it, and what has been named for the session is not on the server.
@@ -475,20 +401,6 @@ class Decision {
       is_named |= named_.is_held(piece.statement) && !takes_nothing(piece.kind());
     }
     return sets_modes && is_named;
-  }
-
-  int refuse_behind_modes() {
-    state_.message =
-        "lokadb: the organization that is named for the session cannot be set for a Query that sets the modes of its "
-        "transaction";
-    state_.hint = "BEGIN with the modes first, and then the statements.";
-    return refuse_with("0A000", Reason::SessionCommand);
-  }
-
-  int refuse_unseen_query() {
-    state_.message = "lokadb: this command cannot run under an organization that is named for the session";
-    state_.hint = "BEGIN, SET LOCAL " + state_.known.catalog->setting() + " = ..., and then the command.";
-    return refuse_with("0A000", Reason::SessionCommand);
   }
 
   // Whom all of them are about, as far as that is known; else nobody.
@@ -530,9 +442,7 @@ class Decision {
   }
 
   int refuse(const Piece& piece, const Verdict& v) {
-    state_.message = route::refusal_text(piece.analysis(), v);
-    if (v.reason == Reason::Rejected) state_.hint = "The fingerprint of the statement is " + fingerprint(piece) + ".";
-    refuse_with(v.sqlstate, v.reason);
+    refuse(refusal_of(piece.analysis(), v, fingerprint(piece)));
     count_organization(v);
     router_.refusals.write("a statement of " + std::string(view(info_.role)) + " in " +
                            std::string(view(info_.database)) +

@@ -24,28 +24,6 @@ int add_step(lokadb_batch* batch, lokadb_moment moment, std::string_view sql, st
   return host->add_step(batch, &step) == UINT32_MAX ? LOKADB_FAILED : LOKADB_OK;
 }
 
-RoleSettings::Ptr RoleSettings::last(std::string_view database, std::string_view role) const {
-  std::lock_guard lock(mutex_);
-  auto it = known_.find(std::pair(database, role));
-  return it != known_.end() ? it->second.facts : nullptr;
-}
-
-RoleSettings::Ptr RoleSettings::find(std::string_view database, std::string_view role, std::uint64_t servers) const {
-  std::lock_guard lock(mutex_);
-  auto it = known_.find(std::pair(database, role));
-  return it != known_.end() && it->second.servers == servers ? it->second.facts : nullptr;
-}
-
-RoleSettings::Ptr RoleSettings::put(std::string_view database, std::string_view role, std::uint64_t servers,
-                                    RoleFacts facts) {
-  std::lock_guard lock(mutex_);
-  Known& known = known_[{std::string(database), std::string(role)}];
-  known.servers = servers;
-  if (known.facts == nullptr || !(*known.facts == facts))
-    known.facts = std::make_shared<const RoleFacts>(std::move(facts));
-  return known.facts;
-}
-
 void BatchState::start_anew() {
   constexpr std::size_t kMuch = 64;
   known = {};
@@ -65,11 +43,6 @@ void BatchState::start_anew() {
   values.resize(kMuch);
   pieces = {};
   verdicts = {};
-}
-
-void RoleSettings::forget(std::string_view database) {
-  std::lock_guard lock(mutex_);
-  std::erase_if(known_, [&](const auto& entry) { return entry.first.first == database; });
 }
 
 namespace {

@@ -19,6 +19,7 @@
 #include "control_plane.h"
 #include "plugin/lokadb_plugin.h"
 #include "rewriting.h"
+#include "role_facts.h"
 #include "route/decide.h"
 #include "targets.h"
 #include "telling.h"
@@ -35,28 +36,6 @@ int fail(std::string_view text);
 // On the cloud leg. Returns LOKADB_OK or LOKADB_FAILED.
 int add_step(lokadb_batch* batch, lokadb_moment moment, std::string_view sql, std::span<const lokadb_step_value> values,
              std::uint32_t statement = 0);
-
-// What a role has set in the cloud, asked once for each role and database, and again when the servers of their pool are
-// others: a change of a role's settings holds for new ones.
-class RoleSettings {
- public:
-  using Ptr = std::shared_ptr<const RoleFacts>;
-  // As last asked; nullptr: never.
-  Ptr last(std::string_view database, std::string_view role) const;
-  // nullptr: not known of these servers (lokadb_batch_info.servers).
-  Ptr find(std::string_view database, std::string_view role, std::uint64_t servers) const;
-  // Facts that are the same stay the same object, which targets are kept by.
-  Ptr put(std::string_view database, std::string_view role, std::uint64_t servers, RoleFacts facts);
-  void forget(std::string_view database);
-
- private:
-  mutable std::mutex mutex_;
-  struct Known {
-    Ptr facts;
-    std::uint64_t servers = 0;
-  };
-  std::map<std::pair<std::string, std::string>, Known, PairLess> known_;
-};
 
 struct Options {
   bool rejects = false;

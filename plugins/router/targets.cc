@@ -3,47 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sql/rewrite.h"
+
 namespace lokadb::router {
 
 namespace {
-
-// Settings that change what a statement gives or how long it may take. Those of the first group follow a client from
-// server to server anyway; here they are what a server begins with.
-constexpr std::string_view kSettings[] = {"TimeZone",
-                                          "DateStyle",
-                                          "IntervalStyle",
-                                          "standard_conforming_strings",  //
-                                          "extra_float_digits",
-                                          "bytea_output",
-                                          "statement_timeout",
-                                          "lock_timeout",
-                                          "idle_in_transaction_session_timeout",
-                                          "client_min_messages",
-                                          "default_transaction_isolation",
-                                          "default_transaction_read_only",
-                                          "default_transaction_deferrable",
-                                          "array_nulls",
-                                          "transform_null_equals",
-                                          "xmloption",
-                                          "xmlbinary",
-                                          "timezone_abbreviations",
-                                          "default_text_search_config",
-                                          "lc_monetary",
-                                          "lc_numeric",
-                                          "lc_time",
-                                          "backslash_quote",
-                                          "escape_string_warning",
-                                          "quote_all_identifiers"};
-constexpr std::string_view kSearchPath = "search_path";
-
-std::string literal(std::string_view text) {
-  std::string out = "E'";
-  for (char c : text) {
-    if (c == '\'' || c == '\\') out += c;
-    out += c;
-  }
-  return out + "'";
-}
 
 std::string identifier(std::string_view text) {
   std::string out = "\"";
@@ -65,10 +29,10 @@ Expected expected_of(const catalog::Catalog& catalog) {
   Expected e;
   for (const catalog::Table& table : catalog.tables()) {
     if (table.schema != "public") continue;
-    append_row(e.tables, literal(table.name));
+    append_row(e.tables, sql::quoted_literal(table.name));
     for (const catalog::Column& column : table.columns)
-      append_row(e.columns, literal(table.name) + "," + literal(column.name) + "," + std::to_string(table.oid) + "," +
-                                std::to_string(column.number) + "," +
+      append_row(e.columns, sql::quoted_literal(table.name) + "," + sql::quoted_literal(column.name) + "," +
+                                std::to_string(table.oid) + "," + std::to_string(column.number) + "," +
                                 std::to_string(column.is_user_type() ? 0 : column.type));
   }
   return e;
@@ -96,26 +60,6 @@ constexpr std::string_view kFault = R"(SELECT pg_catalog.concat_ws('; ',
    FROM columns v JOIN found f ON f.name = v.tab JOIN pg_catalog.pg_attribute a ON a.attrelid = f.oid AND a.attname = v.col), ''))";
 
 }  // namespace
-
-std::string settings_query(const catalog::Catalog& catalog) {
-  std::string names;
-  for (std::string_view name : kSettings) names += "'" + std::string(name) + "',";
-  std::string tables;
-  for (const catalog::Table& table : catalog.tables()) append_row(tables, literal(table.quoted));
-  // pg_settings has the value in force; a list such as search_path is as current_setting has it.
-  std::string sql =
-      "SELECT s.name, pg_catalog.current_setting(s.name), s.reset_val FROM pg_catalog.pg_settings s WHERE s.name IN (" +
-      names + "'" + std::string(kSearchPath) + "')";
-  if (!tables.empty())
-    sql += " UNION ALL SELECT w.what, t.name, NULL FROM (VALUES " + tables +
-           ") t(name), LATERAL (VALUES "
-           "('" +
-           std::string(kReadable) + "', pg_catalog.has_table_privilege(pg_catalog.to_regclass(t.name), 'SELECT')), ('" +
-           std::string(kGuarded) +
-           "', pg_catalog.row_security_active(pg_catalog.to_regclass(t.name)::pg_catalog.oid))) w(what, holds) "
-           "WHERE w.holds";
-  return sql;
-}
 
 std::size_t Targets::Hash::operator()(const Key& key) const {
   return std::hash<const void*>()(key.first) * 31 + std::hash<const void*>()(key.second);
@@ -154,10 +98,10 @@ std::string greeting(const catalog::Catalog& catalog, const catalog::Organizatio
                      const Settings& settings) {
   std::string sql = "SET search_path = public;";
   for (const auto& [name, value] : settings)
-    if (name != kSearchPath) sql += "SET " + identifier(name) + " = " + literal(value) + ";";
+    if (name != kSearchPath) sql += "SET " + identifier(name) + " = " + sql::quoted_literal(value) + ";";
   Expected expected = expected_of(catalog);
   std::string label = "lokadb: organization " + organization.id + " database " + organization.database_id;
-  sql += "WITH wanted(label) AS (VALUES (" + literal(label) + "))";
+  sql += "WITH wanted(label) AS (VALUES (" + sql::quoted_literal(label) + "))";
   sql += ", tables(name) AS (VALUES " + expected.tables + ")";
   sql += ", columns(tab, col, cloud, number, type) AS (VALUES " + expected.columns + ")";
   sql +=

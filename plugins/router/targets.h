@@ -13,24 +13,9 @@
 
 #include "catalog/catalog.h"
 #include "logins.h"
+#include "role_facts.h"
 
 namespace lokadb::router {
-
-// Effective settings of a role in the cloud, name and value.
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-// What a role is in the cloud.
-struct RoleFacts {
-  Settings settings;
-  std::vector<std::string> readable;  // tables of which it may read all columns, quoted
-  std::vector<std::string> guarded;   // tables whose row security it does not pass by
-  bool operator==(const RoleFacts&) const = default;
-};
-
-// SQL that gives the settings, a row each (name, value, and what RESET would give), and the tables behind them as
-// kReadable and kGuarded; for the client's role on its own connection.
-inline constexpr std::string_view kReadable = "may read", kGuarded = "is guarded";  // no settings have such names
-std::string settings_query(const catalog::Catalog& catalog);
 
 // An organization's database for sessions with these settings, with all that the host is told of it.
 struct Target {

@@ -1,0 +1,30 @@
+// What a client is told of a statement that runs nowhere.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "route/decide.h"
+
+namespace lokadb::router {
+
+struct Refusal {
+  std::string_view sqlstate;
+  route::Reason reason;
+  std::string message, hint;
+};
+
+// As decided for the one statement, which has this fingerprint.
+Refusal refusal_of(const route::Analysis& analysis, const route::Verdict& verdict, const std::string& fingerprint);
+
+// Under the policy reject: nothing is known of the database; the text cannot be read (is_whole: or is not there whole).
+Refusal catalog_unknown();
+Refusal unread(bool is_whole);
+// The cloud's setting would get a value that no plugin has taken up.
+Refusal naming_not_followed(const std::string& setting);
+// What has been named for the session cannot stand in front of: a command that runs a query which is not seen, or a
+// Query that sets the modes of its transaction.
+Refusal query_of_command(const std::string& setting);
+Refusal modes_first();
+
+}  // namespace lokadb::router
