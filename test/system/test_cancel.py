@@ -58,7 +58,7 @@ def test_the_cancel_of_an_idle_client_spares_the_others(start):
 def test_a_cancel_of_a_waiting_client_does_not_hit_the_running_one(start):
     proxy = start(pool_mode="transaction", default_pool_size=1)
     waiting, busy = proxy.connect(), proxy.connect()
-    busy.send(query("select pg_sleep(0.7), 'spared'"))
+    busy.send(query("select pg_sleep(2), 'spared'"))
     asleep(proxy, 1)
     waiting.send(query("select 'mine'"))
     eventually(lambda: proxy.pool()["cl_waiting"] == 1)
@@ -91,7 +91,7 @@ def test_each_client_has_a_key_of_its_own(start):
 def test_keys_of_other_clients_do_not_match(start):
     proxy = start(default_pool_size=2)
     first, second = proxy.connect(), proxy.connect()
-    first.send(query("select pg_sleep(0.6), 'first'"))
+    first.send(query("select pg_sleep(2), 'first'"))
     second.send(query("select pg_sleep(20)"))
     asleep(proxy, 2)
     second.cancel()

@@ -89,7 +89,7 @@ def test_over_the_shared_port(family, cluster):
 def test_no_other_query_is_hit(family, cluster):
     first, second = family(2)
     victim, client = of(first), of(first)
-    victim.send(query("select pg_sleep(1), 'spared'"))
+    victim.send(query("select pg_sleep(2), 'spared'"))
     client.send(query("select pg_sleep(20)"))
     asleep(cluster, 2)
     for _ in range(5):

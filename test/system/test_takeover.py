@@ -48,8 +48,8 @@ def test_nothing_is_lost(start, mode, threads):
     if mode == "transaction":
         idle.query("select 1")
     amid.query("begin; create temp table t as select 5 as a")
-    simple.send(query("select pg_sleep(1), 'simple'"))
-    extended.send(wire.extended("select pg_sleep(1), $1::text", ["extended"], name="named"))
+    simple.send(query("select pg_sleep(2), 'simple'"))
+    extended.send(wire.extended("select pg_sleep(2), $1::text", ["extended"], name="named"))
     asleep(proxy, 2)
     pids = proxy.cluster.backends()
     reboot(proxy)

@@ -170,7 +170,7 @@ def test_a_batch_of_plugins_under_way_ends_with_the_old_process(routed, org):
 def test_who_waits_with_a_decided_batch_is_served(routed):
     proxy = routed(default_pool_size=1)
     busy, waiting = proxy.connect(), proxy.connect()
-    busy.send(query("select pg_sleep(1)"))
+    busy.send(query("select pg_sleep(3)"))
     asleep(proxy, 1)
     waiting.send(wire.extended(PLACE))
     eventually(lambda: proxy.pool()["cl_waiting"] == 1)
