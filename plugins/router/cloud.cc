@@ -70,25 +70,31 @@ class CloudWork {
       if (info_.is_session_pooled == 0) session_.has_other_role = false;
     }
     for (const Piece& piece : pieces_) session_.has_other_role |= piece.changes_role();
-    if (session_.batch.is_unread || session_.batch.calls_function) {
-      writes_to_any_ = true;
-      return set_tenant(tenant_for_unread(), 0);
-    }
-    if (pieces_.empty()) return LOKADB_OK;
+    if (info_.is_whole == 0 || session_.batch.calls_function) return work_on_unread(0);
     // A Query is a batch of its own, and has everything in front.
-    if (statement(0).form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
+    if (!pieces_.empty() && statement(0).form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
+    return work_on_all();
+  }
+
+ private:
+  // In the order of the batch, those that cannot be read, too.
+  int work_on_all() {
+    auto unread = session_.batch.unread.begin(), last_unread = session_.batch.unread.end();
     std::uint32_t before = UINT32_MAX;
     for (std::size_t first = 0; first < pieces_.size();) {
       std::size_t end = end_of(first);
+      for (; unread != last_unread && *unread < pieces_[first].statement; ++unread)
+        if (work_on_unread(*unread) != LOKADB_OK) return LOKADB_FAILED;
       if (pieces_[first].statement != before + 1) in_force_.reset();  // one between them names somebody
       before = pieces_[first].statement;
       if (work_on(first, end) != LOKADB_OK) return LOKADB_FAILED;
       first = end;
     }
+    for (; unread != last_unread; ++unread)
+      if (work_on_unread(*unread) != LOKADB_OK) return LOKADB_FAILED;
     return LOKADB_OK;
   }
 
- private:
   // The one that the piece is in.
   lokadb_statement statement(std::size_t piece) const {
     lokadb_statement s{};
@@ -126,10 +132,22 @@ class CloudWork {
   }
 
   // What it reads and writes is not known, but not under what somebody else has left there.
-  std::string tenant_for_unread() {
-    NamedFacts facts(batch_);
-    const std::string* named = facts.value_for(0);
-    return named != nullptr ? *named : "";
+  int work_on_unread(std::uint32_t statement) {
+    const NamedFacts facts(batch_);
+    const std::string* named = facts.value_for(statement);
+    const std::string tenant = named != nullptr ? *named : "";
+    writes_to_any_ = true;
+    forget_gates();
+    int result = set_tenant(tenant, statement);
+    forget_gates();
+    return result;
+  }
+
+  // The tenant and the locks that are there may not be there any more.
+  void forget_gates() {
+    in_force_.reset();
+    entered_.clear();
+    has_entered_all_ = false;
   }
 
   bool is_write_to_any(std::size_t index) const {
@@ -149,8 +167,9 @@ class CloudWork {
   int work_on(std::size_t first, std::size_t end) {
     if (pieces_[first].is_parse) return replace_parse(first);
     std::optional<std::string> tenant;
-    bool is_one = true, sets_modes = false, has_control = false;
+    bool is_one = true, sets_modes = false, has_control = false, leaves_locks = true;
     for (std::size_t i = first; i < end; ++i) {
+      leaves_locks &= pieces_[i].leaves_locks();
       note_portal(i);
       has_control |= pieces_[i].kind() == StatementClass::Transaction;
       sets_modes |= pieces_[i].sets_modes();
@@ -161,6 +180,7 @@ class CloudWork {
       tenant = is_one ? *own : "";
     }
     if (has_control) in_force_.reset(), has_begun_ = true;
+    if (!leaves_locks) forget_gates();
     if (pieces_[first].kind() == StatementClass::Set) in_force_.reset();
     // Isolation and the like can only be set before the first snapshot is taken.
     if (!tenant || (sets_modes && end - first > 1)) return LOKADB_OK;

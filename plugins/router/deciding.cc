@@ -13,6 +13,7 @@
 #include "router.h"
 #include "sql/lexer.h"
 #include "sql/parse.h"
+#include "unread.h"
 
 namespace lokadb::router {
 
@@ -23,18 +24,6 @@ using route::Reason;
 using route::Verdict;
 
 using catalog::kTextOid;
-
-// EXECUTE, CREATE TABLE ... AS, CREATE and REFRESH MATERIALIZED VIEW.
-bool runs_query(std::string_view text) {
-  sql::Lexer lexer(text);
-  std::vector<std::string> words;
-  for (sql::Token t = lexer.next(); t.kind > sql::TokenKind::Error; t = lexer.next())
-    if (t.kind == sql::TokenKind::Word) words.push_back(lower(text.substr(t.start, t.end - t.start)));
-  auto has = [&words](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-  if (words.empty()) return false;
-  if (words.front() == "execute" || words.front() == "refresh") return true;
-  return words.front() == "create" && has("as") && (has("table") || has("materialized"));
-}
 
 class Decision {
  public:
@@ -100,7 +89,22 @@ class Decision {
     if (state_.known.is_unknown() && router_.options.rejects && info_.transaction_status != 'E')
       for (std::uint32_t i = 0; i < info_.statement_count; ++i)
         if (may_be_about_all(i)) return refuse(catalog_unknown());
+    if (info_.transaction_status != 'E' && may_name_behind_end()) return refuse(one_transaction(named_.held_setting()));
     return named_.set_in_front(batch_, info_, *out_);
+  }
+
+  // As names_behind_end(), of texts of which nothing is known.
+  bool may_name_behind_end() const {
+    bool is_behind = false;
+    for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
+      lokadb_statement s{};
+      s.struct_size = sizeof s;
+      if (host->statement(batch_, i, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE) continue;
+      bool is_about_tables = is_behind && may_read_tables(view(s.text));
+      if (named_.is_held(i) && (is_about_tables || goes_on_behind_end(view(s.text)))) return true;
+      is_behind = is_behind || may_end_transaction(view(s.text));
+    }
+    return false;
   }
 
   // It names no organization, and its tables might be under LokaDB.
@@ -190,7 +194,6 @@ class Decision {
     note_session();
     // The server says so itself.
     if (info_.transaction_status == 'E') return LOKADB_OK;
-    state_.is_unread = info_.is_whole == 0;
     if (info_.is_whole == 0) return LOKADB_OK;
     know_surroundings();
     for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
@@ -206,12 +209,18 @@ class Decision {
         continue;
       }
       if (!sql::is_readable(view(s.text), view(info_.client_encoding))) {
-        state_.is_unread = state_.is_unread || (s.form != LOKADB_PARSE && may_read_tables(view(s.text)));
+        note_unread(i, s);
         continue;
       }
       if (read_statement(i, s) != LOKADB_OK) return LOKADB_FAILED;
     }
     return LOKADB_OK;
+  }
+
+  void note_unread(std::uint32_t index, const lokadb_statement& s) {
+    bool is_run = s.form == LOKADB_SIMPLE || s.form == LOKADB_BIND;
+    bool has_modes = s.form == LOKADB_SIMPLE && named_.is_held(index) && begins_with_modes(view(s.text));
+    if (is_run && (has_modes || may_read_tables(view(s.text)))) state_.unread.push_back(index);
   }
 
   PieceValues& fresh_values() {
@@ -242,6 +251,11 @@ class Decision {
       values.literals.read(view(s.text), session_.scratch.lifted);
     }
     if (text->analyses.empty() && state_.not_direct == Reason::None) state_.not_direct = Reason::SyntaxError;
+    // Newer servers may know it.
+    if (const std::string& error = text->facts->parsed.error; !error.empty()) {
+      state_.syntax_error = error;
+      note_unread(index, s);
+    }
     // It goes wherever the others go.
     if (text->analyses.size() == 1 && text->analyses[0].sets_locally && named_.is_naming(index)) return LOKADB_OK;
     if (text->analyses.size() > 1 && state_.not_direct == Reason::None) state_.not_direct = Reason::NotUnderstood;
@@ -335,12 +349,8 @@ class Decision {
     if (reason == Reason::None) reason = go_direct(router_, batch_, state_, verdicts, *out_, failed_);
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
-    if (state_.is_unread && is_rejected_unread()) return refuse(unread(info_.is_whole != 0));
+    if (auto refusal = why_not_in_cloud(verdicts)) return refuse(std::move(*refusal));
     out_->kind = LOKADB_CLOUD;
-    for (const Piece& piece : state_.pieces)
-      if (named_.is_held(piece.statement) && runs_unseen_query(piece))
-        return refuse(query_of_command(state_.known.catalog->setting()));
-    if (names_behind_modes()) return refuse(modes_first());
     out_->commits = commits();
     state_.organization = only_organization(verdicts);
     out_->organization = lent(state_.organization);
@@ -348,10 +358,35 @@ class Decision {
     return because(reason);
   }
 
-  bool is_rejected_unread() const {
+  std::optional<Refusal> why_not_in_cloud(const std::vector<Verdict>& verdicts) const {
+    const std::string& setting = state_.known.catalog->setting();
+    if (info_.is_whole == 0 && is_rejected_unread(0)) return unread(Unread::TooLarge, {});
+    for (std::uint32_t statement : state_.unread)
+      if (auto refusal = why_not_unread(statement)) return refusal;
+    for (const Piece& piece : state_.pieces)
+      if (named_.is_held(piece.statement) && runs_unseen_query(piece)) return query_of_command(setting);
+    if (names_behind_modes()) return modes_first();
+    if (names_behind_end(verdicts)) return one_transaction(setting);
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> why_not_unread(std::uint32_t statement) const {
+    Refusal cannot_be_read =
+        unread(state_.syntax_error.empty() ? Unread::Encoding : Unread::Grammar, state_.syntax_error);
+    if (is_rejected_unread(statement)) return cannot_be_read;
+    lokadb_statement s{};
+    s.struct_size = sizeof s;
+    if (!named_.is_held(statement) || host->statement(batch_, statement, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE)
+      return std::nullopt;
+    if (begins_with_modes(view(s.text))) return modes_first();
+    if (goes_on_behind_end(view(s.text))) return one_transaction(state_.known.catalog->setting());
+    return std::nullopt;
+  }
+
+  bool is_rejected_unread(std::uint32_t statement) const {
     if (!router_.options.rejects) return false;
     route::Session s;
-    named_.tell(0, *state_.known.catalog, s);
+    named_.tell(statement, *state_.known.catalog, s);
     return s.naming != route::Session::Naming::One && !(s.naming == route::Session::Naming::All && s.is_allowed);
   }
 
@@ -403,6 +438,21 @@ class Decision {
     return sets_modes && is_named;
   }
 
+  // What is set in front of a Query ends with its first transaction.
+  bool names_behind_end(const std::vector<Verdict>& verdicts) const {
+    bool is_behind = false;
+    for (std::size_t i = 0; i < state_.pieces.size(); ++i) {
+      const Piece& piece = state_.pieces[i];
+      lokadb_statement s{};
+      s.struct_size = sizeof s;
+      if (host->statement(batch_, piece.statement, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE) continue;
+      bool may_read = verdicts[i].whose != Verdict::Whose::NoTables || piece.kind() == sql::StatementClass::Cursor;
+      if (is_behind && may_read && !takes_nothing(piece.kind()) && named_.is_held(piece.statement)) return true;
+      is_behind = is_behind || piece.ends_transaction();
+    }
+    return false;
+  }
+
   // Whom all of them are about, as far as that is known; else nobody.
   static std::string only_organization(const std::vector<Verdict>& verdicts) {
     std::string found;
@@ -414,8 +464,10 @@ class Decision {
     return found;
   }
 
+  bool is_unread() const { return info_.is_whole == 0 || !state_.unread.empty(); }
+
   std::uint32_t commits() const {
-    bool is_own = info_.transaction_status == 'I' && (state_.is_unread || state_.has_textless);
+    bool is_own = info_.transaction_status == 'I' && (is_unread() || state_.has_textless);
     for (const Piece& piece : state_.pieces) {
       if (piece.is_parse) continue;
       if (piece.commits()) return LOKADB_COMMITS_TRANSACTION;

@@ -6,19 +6,9 @@
 #include "router.h"
 #include "sql/lexer.h"
 #include "sql/parse.h"
+#include "unread.h"
 
 namespace lokadb::router {
-
-namespace {
-
-std::string first_word(std::string_view text) {
-  sql::Lexer lexer(text);
-  sql::Token token = lexer.next();
-  while (token.kind == sql::TokenKind::Comment) token = lexer.next();
-  return lower(text.substr(token.start, token.end - token.start));
-}
-
-}  // namespace
 
 NamedFacts::NamedFacts(const lokadb_batch* batch) {
   std::uint32_t count = host->fact_count(batch);
@@ -75,6 +65,12 @@ bool NamedFacts::is_held(std::uint32_t statement) const {
   return named != nullptr && !named->setting.empty();
 }
 
+std::string NamedFacts::held_setting() const {
+  for (const Fact& f : facts_)
+    if (f.kind == LOKADB_FACT_NAMED && !f.setting.empty()) return f.setting;
+  return {};
+}
+
 int NamedFacts::set_in_front(lokadb_batch* batch, const lokadb_batch_info& info, lokadb_verdict& out) const {
   constexpr std::string_view kSet = "SELECT pg_catalog.set_config($1, $2, true)";
   if (info.transaction_status == 'E') return LOKADB_OK;
@@ -126,24 +122,6 @@ void NamedFacts::tell(std::uint32_t statement, const catalog::Catalog& catalog, 
   bool is_usable = canonical && *canonical == *named && !catalog.is_reserved(*canonical);
   session.naming = is_usable ? route::Session::Naming::One : route::Session::Naming::Unusable;
   if (is_usable) session.named = *named;
-}
-
-bool may_touch_tables(std::string_view text) {
-  constexpr std::string_view kHarmless[] = {"",        "begin",     "start",   "commit",     "end",   "rollback",
-                                            "abort",   "savepoint", "release", "set",        "reset", "show",
-                                            "discard", "listen",    "close",   "deallocate", ";",     "unlisten"};
-  return std::find(std::begin(kHarmless), std::end(kHarmless), first_word(text)) == std::end(kHarmless);
-}
-
-bool may_read_tables(std::string_view text) {
-  constexpr std::string_view kWords[] = {"select", "insert",  "update",  "delete", "merge", "with", "values", "table",
-                                         "copy",   "explain", "execute", "call",   "do",    "(",    "begin",  "start"};
-  std::string first = first_word(text);
-  if (std::find(std::begin(kWords), std::end(kWords), first) == std::end(kWords)) return false;
-  if (first != "begin" && first != "start") return true;
-  std::string low = lower(text);
-  auto has = [&](std::string_view word) { return low.find(word) != low.npos; };
-  return !has("isolation") && !has("read") && !has("deferrable");
 }
 
 int publish_about(lokadb_batch* batch, std::uint32_t statement, const route::Verdict& verdict) {

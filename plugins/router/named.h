@@ -26,6 +26,8 @@ class NamedFacts {
   bool is_all_allowed() const;
   // It is a value of the session, which no server has.
   bool is_held(std::uint32_t statement) const;
+  // The setting of such a value; empty if there is none.
+  std::string held_setting() const;
   // Fills in what is known of the statement. The object must outlive `session`.
   void tell(std::uint32_t statement, const catalog::Catalog& catalog, route::Session& session) const;
   // Of a database whose catalog is not known, or that has no LokaDB tables: what servers do not have of it is set in
@@ -41,12 +43,6 @@ class NamedFacts {
   const Fact* named_for(std::uint32_t statement) const;
   std::vector<Fact> facts_;  // of the plugin tenant alone
 };
-
-// All that is known of a text that is not read, by its first word; a command that sets the modes of its transaction
-// must be the first in it.
-bool may_read_tables(std::string_view text);
-// The same, erring on the other side: false only for commands of sessions and transactions, and for no text.
-bool may_touch_tables(std::string_view text);
 
 // That the statement names an organization by itself, while the application has named one.
 int publish_about(lokadb_batch* batch, std::uint32_t statement, const route::Verdict& verdict);

@@ -44,6 +44,18 @@ bool Piece::commits() const {
                t->kind == Kind::RollbackPrepared);
 }
 
+bool Piece::ends_transaction() const {
+  using Kind = sql::TransactionControl::Kind;
+  const auto& t = text->facts->parsed.statements[number].transaction;
+  return t && (t->kind == Kind::Commit || t->kind == Kind::Rollback || t->kind == Kind::PrepareTransaction);
+}
+
+bool Piece::leaves_locks() const {
+  using Kind = sql::TransactionControl::Kind;
+  const auto& t = text->facts->parsed.statements[number].transaction;
+  return !t || t->kind == Kind::Begin || t->kind == Kind::Savepoint || t->kind == Kind::Release;
+}
+
 bool Piece::sets_modes() const {
   const sql::Statement& s = text->facts->parsed.statements[number];
   if (s.setting && s.setting->kind == sql::Setting::Kind::Transaction) return true;

@@ -16,10 +16,25 @@ Refusal catalog_unknown() {
           "Try again; if that does not help, the proxy's log says why its feed cannot be had."};
 }
 
-Refusal unread(bool is_whole) {
-  return {"0A000", Reason::Rejected,
-          "lokadb: the statement cannot be read, so that it is not known which organization it is about",
-          is_whole ? "Use client_encoding UTF8." : "Name the organization, or raise max_routed_message."};
+Refusal unread(Unread why, const std::string& syntax_error) {
+  Refusal r{"0A000",
+            Reason::Rejected,
+            "lokadb: the statement cannot be read, so that it is not known which organization it is about",
+            {}};
+  switch (why) {
+    case Unread::TooLarge:
+      r.hint = "Name the organization, or raise max_routed_message.";
+      break;
+    case Unread::Encoding:
+      r.hint = "Use client_encoding UTF8.";
+      break;
+    case Unread::Grammar:
+      r.sqlstate = "42601";
+      r.message += ": " + syntax_error;
+      r.hint = "If it is right for the server, name the organization.";
+      break;
+  }
+  return r;
 }
 
 Refusal naming_not_followed(const std::string& setting) {
@@ -39,6 +54,12 @@ Refusal modes_first() {
           "lokadb: the organization that is named for the session cannot be set for a Query that sets the modes of its "
           "transaction",
           "BEGIN with the modes first, and then the statements."};
+}
+
+Refusal one_transaction(const std::string& setting) {
+  return {"0A000", Reason::SessionCommand,
+          "lokadb: a Query with several transactions cannot run under an organization that is named for the session",
+          "Send each transaction by itself, or SET LOCAL " + setting + " = ... in each of them."};
 }
 
 }  // namespace lokadb::router

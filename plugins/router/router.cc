@@ -29,7 +29,9 @@ void BatchState::start_anew() {
   known = {};
   settings = nullptr;
   settings_step = UINT32_MAX;
-  is_read = is_unread = has_textless = calls_function = false;
+  is_read = has_textless = calls_function = false;
+  unread.clear();
+  syntax_error.clear();
   not_direct = route::Reason::None;
   pieces.clear();
   verdicts.clear();

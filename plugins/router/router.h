@@ -73,6 +73,9 @@ struct Piece {
   bool may_write() const;
   bool calls_unknown() const;
   bool commits() const;
+  bool ends_transaction() const;
+  // What earlier statements have locked stays so.
+  bool leaves_locks() const;
   // Of the transaction, before anything else in it.
   bool sets_modes() const;
   bool changes_role() const;
@@ -91,9 +94,10 @@ struct BatchState {
   RoleSettings::Ptr settings;
   std::uint32_t settings_step = UINT32_MAX;
   bool is_read = false;
-  bool is_unread = false;       // too large, or in an encoding that is not read, and perhaps about tables
-  bool has_textless = false;    // a FunctionCall, or what else has no text
-  bool calls_function = false;  // of which only the server knows what it does
+  std::vector<std::uint32_t> unread;               // statements that cannot be read, and perhaps read tables
+  std::string syntax_error;                        // of one of these, where it is that
+  bool has_textless = false;                       // a FunctionCall, or what else has no text
+  bool calls_function = false;                     // of which only the server knows what it does
   route::Reason not_direct = route::Reason::None;  // of the batch as a whole
   std::vector<Piece> pieces;
   std::deque<PieceValues> values;  // the first values_used are those of this batch

@@ -271,6 +271,17 @@ BatchEnd find_batch_end(Bytes in) {
   return {};
 }
 
+BatchEnd find_last_execute(Bytes in) {
+  BatchEnd end;
+  std::size_t at = 0;
+  while (auto head = peek_head(in.subspan(at))) {
+    if (head->body == kBadLength || in.size() - at < kHeaderSize + head->body) break;
+    at += kHeaderSize + head->body;
+    if (head->type == 'E') end = {at, 'H', true};
+  }
+  return end;
+}
+
 std::optional<ReadBatch> read_batch(Bytes messages, const ClientStatements& statements,
                                     const UnnamedStatement& unnamed) {
   Reader reader(statements, unnamed);

@@ -22,6 +22,8 @@ struct BatchEnd {
   bool lacks_its_last = false;  // nobody has sent that 'H': the next message is a Query or FunctionCall
 };
 BatchEnd find_batch_end(Bytes in);
+// Of a batch that does not end in time: where its last Execute that is whole ends, as if an 'H' stood behind it.
+BatchEnd find_last_execute(Bytes in);
 // Messages that begin a batch, or belong to one; the others (COPY data, Terminate, Sync and Flush alone) decide
 // nothing.
 bool begins_batch(char type);

@@ -157,6 +157,8 @@ Outcome ClientSession::handle_query(MessageHead head, Bytes in, std::size_t& use
   }
   if (Outcome o = with_server(); o != Outcome::Done) return o;
   if (shares_servers()) note_text(text, text.size() == head.body, false);
+  if (scan_ && scan_->feed(as_text(text))) return refuse_several_transactions();
+  if (text.size() == head.body) scan_.reset();
   if (Outcome o = forward(Request::Query, head, in, used); o != Outcome::Done) return o;
   if (may_forget) leg_.server->note_may_forget_names(leg_.server->last_expected());
   return Outcome::Done;

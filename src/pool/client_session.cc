@@ -189,9 +189,10 @@ Outcome ClientSession::consume_one(Bytes in, std::size_t& used) {
   if (body_left_ > 0) {
     used = std::min(body_left_, in.size());
     if (streams_text_) note_piece(in.first(used));
+    if (scan_ && scan_->feed(as_text(in.first(used)))) return refuse_several_transactions();
     if (!body_is_dropped_) leg_.server->forward(in.first(used));
     body_left_ -= used;
-    if (body_left_ == 0) streams_text_ = false;
+    if (body_left_ == 0) streams_text_ = false, scan_.reset();
     if (body_left_ == 0 && !body_is_dropped_) message_forwarded();
     return Outcome::Done;
   }

@@ -23,6 +23,7 @@
 #include "pool/prepared.h"
 #include "pool/server_connection.h"
 #include "pool/states.h"
+#include "pool/transaction_scan.h"
 #include "proto/message.h"
 #include "proto/startup.h"
 
@@ -211,6 +212,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   void note_text(Bytes text, bool is_whole, bool is_unnamed_parse);
   void note_piece(Bytes piece);
   void note_function_call(Bytes in);
+  Outcome refuse_several_transactions();
   bool deallocated_here(std::string_view sql);
   std::optional<Outcome> handle_statement_command(std::string_view sql);
   bool signal_by_number(bool terminates, std::uint32_t number);
@@ -258,6 +260,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool streams_unnamed_ = false;            // of the unnamed statement
   std::array<char, kResidueOverlap> tail_;  // the end of what has streamed, where a word may be cut
   std::size_t tail_size_ = 0;
+  std::optional<TransactionScan> scan_;  // of the Query that streams, or is about to
   std::uint64_t undescribed_ = 0;  // the statement of the unnamed portal, whose rows the client was not told of yet
   bool is_stalled_ = false;        // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;

@@ -65,6 +65,16 @@ void ClientSession::note_function_call(Bytes in) {
     leg_.server->note_residue(residue::kSettings | residue::kState);
 }
 
+// Of which the server has not seen the end yet, so that nothing of it has run.
+Outcome ClientSession::refuse_several_transactions() {
+  Error e{SqlState("0A000"),
+          Severity::Fatal,
+          "lokadb: a Query larger than max_routed_message has several transactions",
+          {}};
+  e.hint = "Send each transaction by itself, or raise max_routed_message.";
+  return refuse(e);
+}
+
 // ------------------------------------------------------------------ PREPARE, EXECUTE
 
 // nullopt: it is neither, or of a statement that only the server can know.

@@ -37,6 +37,11 @@ bool Routing::is_busy() const { return run_ != nullptr && !run_->can_be_acted_on
 std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t& used) {
   if (run_ != nullptr) return run_->can_be_acted_on() ? act_on(head, in, used) : std::optional(Outcome::Wait);
   if (skips_to_sync_) return skip_to_sync(head, in, used);
+  if (large_ == Large::Passes && large_is_executed_ && (head.type == 'P' || head.type == 'B')) {
+    // What comes now is a batch of its own.
+    large_ = Large::None;
+    is_open_ = lacks_flush_ = true;
+  }
   if (large_ != Large::None) return look_at_large(head, in, used);
   std::uint64_t position = session_.marks_.position;
   if (position < decided_until_) return std::nullopt;
@@ -52,6 +57,8 @@ std::optional<Outcome> Routing::look_at(MessageHead head, Bytes in, std::size_t&
   BatchEnd end = find_batch_end(in);
   bool is_whole = end.size > 0;
   if (!is_whole && in.size() < session_.pooler.options().max_routed_message) return Outcome::NeedMore;
+  if (!is_whole) end = find_last_execute(in);
+  is_whole = end.size > 0;
   lacks_flush_ = end.lacks_its_last;
   make_run(is_whole ? in.first(end.size) : in, end.last, is_whole);
   if (run_ == nullptr) {  // nothing in it to be decided
@@ -90,6 +97,7 @@ void Routing::end_batch_after_error(char last) {
 std::optional<Outcome> Routing::look_at_large(MessageHead head, Bytes in, std::size_t& used) {
   bool is_last = std::string_view("QSHF").find(head.type) != std::string_view::npos;
   bool is_refused = large_ == Large::IsRefused;
+  large_is_executed_ = large_is_executed_ || head.type == 'E';
   if (is_last) {
     large_ = Large::None;
     is_open_ = head.type == 'H';
@@ -168,16 +176,19 @@ std::string_view Routing::setting(std::string_view name) const {
 
 // The message at the front is the first of a large batch, and perhaps its last.
 std::optional<Outcome> Routing::act_on(MessageHead head, Bytes in, std::size_t& used) {
-  auto outcome = act(used);
+  auto outcome = act(head, used);
   return !outcome && large_ != Large::None ? look_at_large(head, in, used) : outcome;
 }
 
 // The verdict is there, or all has been done.
-std::optional<Outcome> Routing::act(std::size_t& used) {
+std::optional<Outcome> Routing::act(MessageHead head, std::size_t& used) {
   std::size_t size = run_->messages().size() - (lacks_flush_ ? kFlush.size() : 0);
   char last = run_->read().last;
   if (run_->is_over() && !run_->is_whole()) {
-    large_ = run_->has_failed() ? Large::IsRefused : Large::Passes;
+    if (run_->has_failed())
+      large_ = Large::IsRefused;
+    else
+      pass_large(head, true);
     session_.worker.loop.bury(std::move(run_));
     return std::nullopt;
   }
@@ -214,7 +225,7 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       if (run_->has_cloud_work()) {
         run_->start_in_cloud();
         if (session_.state() == ClientState::Closed) return Outcome::Closed;
-        return run_->is_over() ? act(used) : std::optional(Outcome::Wait);
+        return run_->is_over() ? act(head, used) : std::optional(Outcome::Wait);
       }
       // It could not be decided again where what it begins with is forgotten.
       decided_from_ = run_->read().binds_earlier_unnamed && run_->read().unnamed_parse ? 0 : session_.marks_.position;
@@ -223,10 +234,19 @@ std::optional<Outcome> Routing::act(std::size_t& used) {
       if (run_->is_whole())
         decided_until_ = session_.marks_.position + size;
       else
-        large_ = Large::Passes;
+        pass_large(head, false);
       session_.worker.loop.bury(std::move(run_));
       return std::nullopt;
   }
+}
+
+// head: of its first message. Steps in front of it hold for one transaction, which only a Query can go on behind
+// unseen.
+void Routing::pass_large(MessageHead head, bool has_steps) {
+  large_ = Large::Passes;
+  large_is_executed_ = false;
+  if (has_steps && head.type == 'Q' && session_.shares_servers())
+    session_.scan_.emplace(setting("client_encoding"), setting("standard_conforming_strings") != "off");
 }
 
 void Routing::remember_unnamed(const ReadBatch& batch) {

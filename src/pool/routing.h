@@ -87,7 +87,7 @@ class Routing {
 
  private:
   void make_run(Bytes batch, char last, bool is_whole);
-  std::optional<Outcome> act(std::size_t& used);
+  std::optional<Outcome> act(MessageHead head, std::size_t& used);
   std::optional<Outcome> act_on(MessageHead head, Bytes in, std::size_t& used);
   void refuse_with_last(char last);
   std::optional<Outcome> look_at_large(MessageHead head, Bytes in, std::size_t& used);
@@ -99,6 +99,7 @@ class Routing {
   std::string_view setting(std::string_view name) const;
   void remember_unnamed(const ReadBatch& batch);
   void send_flush();
+  void pass_large(MessageHead head, bool has_steps);
 
   ClientSession& session_;
   PluginChain& chain_;
@@ -109,7 +110,9 @@ class Routing {
   // Positions in the client's stream.
   std::uint64_t decided_until_ = 0;
   std::uint64_t decided_from_ = 0;
-  enum class Large : std::uint8_t { None, Passes, IsRefused } large_ = Large::None;  // a batch too large to be gathered
+  // One that is too large to be gathered; it passes to the end of its first Execute.
+  enum class Large : std::uint8_t { None, Passes, IsRefused } large_ = Large::None;
+  bool large_is_executed_ = false;
   bool is_open_ = false;        // the last batch ended in Flush: its transaction goes on
   bool skips_to_sync_ = false;  // refused in the middle of an extended batch
   bool lacks_flush_ = false;    // of the batch that was read last: BatchEnd::lacks_its_last

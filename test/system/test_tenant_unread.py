@@ -112,6 +112,132 @@ def test_texts_in_an_encoding_that_is_not_read(session_wide, world, ask):  # noq
         assert ask(client, b"begin; %s; commit" % IN_SJIS).rows == rows_of(world, org) or ask is not in_a_query
 
 
+# ------------------------------------------------------------------ several statements in a Query
+
+# What stands in front of a Query is gone behind the end of its first transaction.
+ONE_TRANSACTION = {
+    "begin; %s; commit": 1,
+    "; ; %s": 1,
+    "set work_mem = '5MB'; %s": 1,
+    "reset work_mem; %s;": 1,
+    "show work_mem; %s": 1,
+    "begin; savepoint a; %s; release a; %s; commit": 2,
+    "begin; declare c cursor for %s; fetch all from c; commit": 1,
+    "begin; lock table documents in share mode; %s; commit -- done": 1,
+    "analyze; %s": 1,
+}
+SEVERAL = ["commit; %s", "begin; select 1; commit; %s", "%s; commit; %s", "rollback; %s", "end; %s", "/* a */ abort ; %s"]
+SEVERAL += ["begin; %s; prepare transaction 'x'; %s", "begin isolation level serializable; %s; commit"]
+SMALL = {"plain": ALL.encode(), "sjis": IN_SJIS}
+
+
+def filled(text, sql):
+    return text.encode().replace(b"%s", sql)
+
+
+@pytest.mark.parametrize("text", ONE_TRANSACTION)
+@pytest.mark.parametrize("form", [*SMALL, "large"])
+def test_statements_of_one_transaction_are_about_whom_the_session_names(session_wide, world, form, text):  # noqa: F811
+    client = session_wide.connect(params={"client_encoding": "SJIS"}, timeout=30)
+    sql = SMALL.get(form, LARGE.encode())
+    for org in ORGS:
+        client.query("set %s = '%s'" % (SETTING, org))
+        answer = client.ask(query(filled(text, sql)))
+        assert answer.codes == [] and answer.status == "I"
+        assert [row for row in answer.rows if len(row) == 2] == rows_of(world, org) * ONE_TRANSACTION[text]
+
+
+@pytest.mark.parametrize("text", SEVERAL)
+@pytest.mark.parametrize("form", SMALL)
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_several_transactions_of_a_query_are_refused(proxy, world, form, text, in_transaction):  # noqa: F811
+    p = proxy(tenant={"local_only": 0}, default_pool_size=2)
+    client = p.connect(params={"client_encoding": "SJIS"}, timeout=30)
+    client.query("set %s = '2'" % SETTING)
+    if in_transaction:
+        client.query("begin")
+    answer = client.ask(query(filled(text, SMALL[form])))
+    assert answer.codes == ["0A000"] and answer.rows == [] and answer.status == ("E" if in_transaction else "I")
+    client.query("rollback")
+    assert client.ask(query(ALL)).rows == rows_of(world, "2")
+    # Who has named nobody is not refused.
+    client.query("reset %s" % SETTING)
+    if "prepare" not in text:
+        assert client.ask(query(filled(text, SMALL[form]))).codes == []
+
+
+@pytest.mark.parametrize("text", ["commit; select 1; begin", "begin; %s; commit; select 1", "%s; commit; set work_mem = 100"])
+def test_what_reads_no_tables_may_stand_behind_the_end(session_wide, world, text):  # noqa: F811
+    client = session_wide.connect(timeout=30)
+    client.query("set %s = '2'" % SETTING)
+    answer = client.ask(query(filled(text, ALL.encode())))
+    assert answer.codes == []
+    assert [row for row in answer.rows if len(row) == 2] == rows_of(world, "2") * text.count("%s")
+
+
+def test_several_transactions_of_a_large_query_end_the_connection(proxy, world):  # noqa: F811
+    """The server has not seen its end by then, so that nothing of it runs."""
+    p = proxy(tenant={"local_only": 0}, max_routed_message=4096, pkt_buf=4096, default_pool_size=2)
+    client = p.connect(timeout=30)
+    client.query("set %s = '1'" % SETTING)
+    before = rows_of(world, "1")
+    change = "update documents set title = 'x'"
+    client.send(query("select '; commit; %s'; %s; commit; %s" % ("x" * 300000, change, change)))
+    fields = client.read().fields()
+    assert (fields["S"], fields["C"]) == ("FATAL", "0A000") and "several transactions" in fields["M"]
+    with pytest.raises(wire.Closed):
+        client.read()
+    again = p.connect(timeout=30)
+    again.query("set %s = '1'" % SETTING)
+    assert again.ask(query(ALL)).rows == rows_of(world, "1") == before
+
+
+def one(sql, args=()):
+    return parse("", sql) + bind("", "", args) + execute()
+
+
+PADDED = "select id, title from documents where $1::text is not null order by id"
+SMALL_ONE, LARGE_ONE = one(PADDED, ["x" * 1500]), one(PADDED, ["x" * 50000])
+PIPELINES = {
+    "large behind a commit": [one(ALL), one("commit"), LARGE_ONE],
+    "behind a large one": [LARGE_ONE, one("commit"), one(ALL), LARGE_ONE, one("commit"), LARGE_ONE],
+    "many": [one("begin"), *[SMALL_ONE] * 7, one("commit"), one("begin"), SMALL_ONE, one("rollback"), *[SMALL_ONE] * 3],
+    "sjis": [one(ALL), one("commit"), parse("", IN_SJIS) + bind("", "") + execute(), one("commit"), one(ALL)],
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_large_pipelines_are_about_whom_the_session_names(session_wide, world, name):  # noqa: F811
+    client = session_wide.connect(params={"client_encoding": "SJIS"}, timeout=30)
+    messages = PIPELINES[name]
+    reads = sum(b"documents" in m for m in messages)
+    for org in ORGS:
+        client.query("set %s = '%s'" % (SETTING, org))
+        answer = client.ask(b"".join(messages) + sync())
+        assert answer.codes == [] and answer.status == "I" and len(answer.tags) == len(messages)
+        assert answer.rows == rows_of(world, org) * reads
+    for failing in (one("select 1/0"), one("select 1/length(right($1, 0))", ["x" * 9000])):
+        answer = client.ask(LARGE_ONE + failing + LARGE_ONE + SMALL_ONE * 4 + sync())
+        assert answer.codes == ["22012"] and answer.status == "I" and len(answer.tags) == 1
+    assert client.ask(query(ALL)).rows == rows_of(world, org)
+
+
+def test_a_syntax_error_is_the_servers_unless_it_might_be_none(proxy, world):  # noqa: F811
+    p = proxy(tenant={"local_only": 0})
+    client = p.connect(timeout=30)
+    client.query("set %s = '2'" % SETTING)
+    for ask in in_a_query, unnamed:
+        answer = ask(client, "selct 1")
+        assert answer.codes == ["42601"] and answer.status == "I"
+    # A newer server may know the grammar.
+    assert client.ask(query("commit; selct 1")).codes == ["0A000"]
+    client.query("reset %s" % SETTING)
+    assert client.ask(query("commit; selct 1")).codes == ["42601"]
+    rejecting = proxy(router={"policy": "reject"}).connect(timeout=30)
+    answer = rejecting.ask(query("selct 1"))
+    assert answer.codes == ["42601"] and "cannot be read" in answer.errors[0]["M"]
+
+
 @pytest.mark.parametrize("sql", [LARGE, IN_SJIS], ids=["large", "sjis"])
 def test_policy_reject_counts_for_what_is_not_read(proxy, world, sql):  # noqa: F811
     p = proxy(max_routed_message=4096, pkt_buf=4096, router={"policy": "reject"}, tenant={"local_only": 0})
@@ -146,6 +272,9 @@ def test_names_count_where_no_catalog_is_known(prepared, world, ask):  # noqa: F
     assert one.value("show transaction_isolation") == "serializable"
     assert ask(one, ALL).rows == rows_of(world, "1")
     one.query("rollback")
+    assert one.ask(query("begin; %s; commit" % ALL)).rows == rows_of(world, "1")
+    for sql in "%s; commit; %s" % (ALL, ALL), "commit; %s; selct" % ALL:
+        assert one.ask(query(sql)).codes == ["0A000"]
 
 
 @pytest.fixture(scope="module")
