@@ -111,9 +111,10 @@ RoleSettings::Ptr RoleSettings::put(std::string_view database, std::string_view 
   return known.facts;
 }
 
-void RoleSettings::forget(std::string_view database) {
+void RoleSettings::outdate(std::string_view database) {
   std::lock_guard lock(mutex_);
-  std::erase_if(known_, [&](const auto& entry) { return entry.first.first == database; });
+  for (auto& [key, known] : known_)
+    if (key.first == database) known.servers = std::nullopt;
 }
 
 }  // namespace lokadb::router

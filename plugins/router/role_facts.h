@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,13 +45,14 @@ class RoleSettings {
   Ptr find(std::string_view database, std::string_view role, std::uint64_t servers) const;
   // Facts that are the same stay the same object, which targets are kept by.
   Ptr put(std::string_view database, std::string_view role, std::uint64_t servers, RoleFacts facts);
-  void forget(std::string_view database);
+  // Its tables are others: to be asked again. What was last known stays for transactions, in which nothing can be asked.
+  void outdate(std::string_view database);
 
  private:
   mutable std::mutex mutex_;
   struct Known {
     Ptr facts;
-    std::uint64_t servers = 0;
+    std::optional<std::uint64_t> servers;  // nullopt: outdated
   };
   std::map<std::pair<std::string, std::string>, Known, PairLess> known_;
 };

@@ -151,7 +151,7 @@ int feed(void* self, lokadb_string, lokadb_feed* out) {
 void feed_changed(void* self, lokadb_string database, lokadb_string value, int is_fresh) {
   Router& router = *static_cast<Router*>(self);
   std::string fault = router.catalogs.changed(view(database), view(value), is_fresh != 0);
-  router.role_settings.forget(view(database));
+  router.role_settings.outdate(view(database));
   router.targets.clear();
   router.analyses.forget_stale(view(database), router.catalogs.find(view(database)).catalog);
   if (fault.empty()) return;

@@ -9,7 +9,7 @@ import pytest
 
 from harness import eventually, takes
 from routed_world import counts, documents, proxy, world  # noqa: F401 (fixtures)
-from wire import bind, cancel_request, describe, execute, extended, parse, query, sync
+from wire import bind, cancel_request, copy_data, copy_done, describe, execute, extended, parse, query, sync
 
 SQL = "select id, title from documents where organization_id = $1 order by id"
 PAUSE = "pg_advisory_%s(lokadb.pause_key('%s'))"
@@ -220,3 +220,43 @@ def test_a_silent_host_of_an_organization_is_not_waited_for_without_end(proxy, w
         finally:
             world.sql("alter server lokadb_o2 options (set port '%s')" % port)
     assert c.ask(query(SQL.replace("$1", "2"))).rows == documents(world, "2")
+
+
+def change_the_catalog(proxy, world):
+    """The proxy has taken it in when this returns."""
+    profile = lambda: proxy.show("lokadb_orgs", organization="3")[0]["profile"]
+    new = "fdw" if profile() != "fdw" else "fdw+direct"
+    world.run("org-profile", "-db", world.dsn(world.cloud), "-org", "3", new)
+    eventually(lambda: profile() == new, 10, "the feed has told it")
+
+
+def test_a_copy_in_a_transaction_goes_on_as_before_the_change(proxy, world, on_fdw):
+    p = proxy(default_pool_size=1)
+    c = p.connect()
+    c.query("begin")
+    change_the_catalog(p, world)
+    c.send(query("copy documents (organization_id, title) from stdin"))
+    assert c.read_until("G").codes == []
+    c.send(copy_data(b"1\tcopied\n2\tcopied\n") + copy_done())
+    assert c.ready().tags == ["COPY 2"]
+    assert c.query("select organization_id from documents where title = 'copied' order by 1").rows == [("1",), ("2",)]
+    c.query("rollback")
+
+
+def test_names_in_a_transaction_mean_the_same_after_the_change(proxy, world, on_fdw):
+    """By the search_path of the role, which cannot be asked in a transaction."""
+    world.sql("create schema hidden; create table hidden.documents (id bigint primary key, organization_id bigint, title text)")
+    world.sql("grant usage on schema hidden to app; grant all on hidden.documents to app")
+    world.sql("alter role app set search_path = hidden, public")
+    upsert = "insert into documents values (1, 2, 'here') on conflict (id) do update set title = 'again' returning title"
+    try:
+        p = proxy(default_pool_size=1)
+        c = p.connect()
+        c.query("begin")
+        change_the_catalog(p, world)
+        for batch, title in ((query(upsert), "here"), (extended(upsert), "again")):
+            answer = c.ask(batch)
+            assert (answer.codes, answer.rows) == ([], [(title,)])
+        c.query("rollback")
+    finally:
+        world.sql("alter role app reset search_path; drop schema hidden cascade")
