@@ -466,14 +466,21 @@ class Decision {
 
   bool is_unread() const { return info_.is_whole == 0 || !state_.unread.empty(); }
 
-  std::uint32_t commits() const {
-    bool is_own = info_.transaction_status == 'I' && (is_unread() || state_.has_textless);
+  std::uint32_t commits() {
+    bool is_behind_flush = info_.transaction_status == 'T' && session_.before.is_outside_block;
+    bool is_outside = info_.transaction_status == 'I' || is_behind_flush;
+    // What cannot be read may have COMMIT in it.
+    bool is_own = (is_behind_flush && session_.before.sync_commits) ||
+                  (is_unread() && info_.transaction_status != 'E') || (state_.has_textless && is_outside);
+    bool has_commit = false;
     for (const Piece& piece : state_.pieces) {
       if (piece.is_parse) continue;
-      if (piece.commits()) return LOKADB_COMMITS_TRANSACTION;
-      is_own |= piece.may_write() && info_.transaction_status == 'I';
+      has_commit |= piece.commits();
+      is_own |= piece.may_write() && is_outside;
+      is_outside = piece.is_outside_after(is_outside);
     }
-    return is_own ? LOKADB_COMMITS_ITSELF : LOKADB_COMMITS_NOTHING;
+    session_.after = {is_unread() || (info_.ends_in_flush != 0 && is_outside), is_own};
+    return has_commit ? LOKADB_COMMITS_TRANSACTION : is_own ? LOKADB_COMMITS_ITSELF : LOKADB_COMMITS_NOTHING;
   }
 
   // None: it can go direct as a whole.

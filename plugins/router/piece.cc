@@ -56,6 +56,14 @@ bool Piece::leaves_locks() const {
   return !t || t->kind == Kind::Begin || t->kind == Kind::Savepoint || t->kind == Kind::Release;
 }
 
+bool Piece::is_outside_after(bool is_outside) const {
+  using Kind = sql::TransactionControl::Kind;
+  const auto& t = text->facts->parsed.statements[number].transaction;
+  if (!t) return is_outside;
+  if (t->kind == Kind::Begin || t->is_chained) return false;
+  return is_outside || ends_transaction();
+}
+
 bool Piece::sets_modes() const {
   const sql::Statement& s = text->facts->parsed.statements[number];
   if (s.setting && s.setting->kind == sql::Setting::Kind::Transaction) return true;

@@ -130,7 +130,9 @@ void* session_begin(void*, lokadb_string, lokadb_string) { return new SessionSta
 void session_end(void*, void* slot) { delete static_cast<SessionState*>(slot); }
 
 int inspect(void*, lokadb_batch* batch, lokadb_verdict*) {
-  static_cast<SessionState*>(host->slot(batch))->batch.start_anew();
+  SessionState& session = *static_cast<SessionState*>(host->slot(batch));
+  session.batch.start_anew();
+  session.before = std::exchange(session.after, {});
   return split_queries(batch);
 }
 

@@ -76,6 +76,8 @@ struct Piece {
   bool ends_transaction() const;
   // What earlier statements have locked stays so.
   bool leaves_locks() const;
+  // Whether what comes behind it is outside of a transaction block, given that of the piece itself.
+  bool is_outside_after(bool is_outside) const;
   // Of the transaction, before anything else in it.
   bool sets_modes() const;
   bool changes_role() const;
@@ -118,6 +120,12 @@ struct BatchState {
   void start_anew();
 };
 
+// What a batch that ended in Flush has left for those behind it.
+struct BehindFlush {
+  bool is_outside_block = false;  // though the host tells of a transaction until the Sync
+  bool sync_commits = false;      // something of it
+};
+
 // The session's slot.
 struct SessionState {
   // In session pooling: asked on its own server, under this catalog.
@@ -128,6 +136,7 @@ struct SessionState {
   Scratch scratch;
   std::uint32_t copies = 0;   // tables for COPY in the transaction
   bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
+  BehindFlush before, after;  // the batch
   // SET ROLE or the like, as far as it can be seen: what is known of the client's role does not hold.
   bool has_other_role = false;
   // Why none of its statements goes direct, as of the last batch; None: some may.

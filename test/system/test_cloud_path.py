@@ -506,6 +506,49 @@ def test_a_server_lost_during_a_commit_is_told_as_unknown(proxy, world):
     assert lost_by(kill, query(reads)) != "40003"
 
 
+def test_a_server_lost_during_the_commit_of_open_batches(proxy, world):
+    """Those that end in Flush are committed by a later Sync; and one that is not read may have COMMIT in it."""
+    p = proxy(default_pool_size=4)
+    world.cluster.sql(
+        "create or replace function wait_long() returns trigger language plpgsql as $$ begin perform pg_sleep(20); return null; end $$;"
+        "create table if not exists opened_batches (a int); grant all on opened_batches to app; drop trigger if exists w on opened_batches;"
+        "create constraint trigger w after insert on opened_batches deferrable initially deferred for each row execute function wait_long()",
+        world.cloud,
+    )
+    kill = (
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = '%s' and usename = 'app' and state = 'active'"
+        " and (wait_event = 'PgSleep' or query like '%%(1, 100000000)%%')" % world.cloud
+    )
+    one = lambda sql: parse("", sql) + bind("", "") + execute()
+    write, read = one("insert into opened_batches values (1)"), one("select 1")
+
+    def lost(*opened, last):
+        client = p.connect(timeout=30)
+        for batch in opened:
+            client.send(batch + flush())
+            assert client.read_until("C").codes == []
+        client.send(last)
+        harness.eventually(lambda: world.cluster.sql(kill, "postgres").rows == [("t",)])
+        return client.read_to_end().codes[-1]
+
+    long = one("select count(*) from generate_series(1, 100000000)")
+    assert lost(write, last=sync()) == "40003"
+    assert lost(read, write, last=sync()) == "40003"
+    assert lost(write, read, last=sync()) == "40003"
+    assert lost(read, last=write + sync()) == "40003"
+    assert lost(one("begin"), write, last=long + sync()) != "40003"
+    assert lost(one("begin"), write, one("rollback"), last=long + sync()) != "40003"
+    assert lost(one("begin"), write, last=one("commit") + sync()) == "40003"
+    assert lost(read, last=long + sync()) != "40003"
+    large = "/* %s */" % ("x" * 3000000)
+    client = p.connect(timeout=30)
+    client.query("begin")
+    client.query("insert into opened_batches values (1)")
+    client.send(query(large + "commit"))
+    harness.eventually(lambda: world.cluster.sql(kill, "postgres").rows == [("t",)])
+    assert client.read_to_end().codes[-1] == "40003"
+
+
 def test_no_cancel_is_passed_on_once_commit_was_sent(proxy, world):
     p = proxy(default_pool_size=4)
     world.cluster.sql(
