@@ -72,7 +72,7 @@ void write_execute_and_close(ByteBuffer& out) {
 CloudBatch::CloudBatch(ClientSession& session, const Batch& batch, Bytes messages)
     : session_(session), batch_(batch), messages_(messages) {
   for (const BatchStep& step : batch_.steps())
-    if (stands_in_front(step)) steps_.push_back(&step);
+    if (stands_in_front(step)) steps_.push_back({&step, place_of(step)});
 }
 
 bool CloudBatch::has_work(const Batch& batch) {
@@ -120,11 +120,24 @@ CloudBatch::Sent CloudBatch::as_it_came(MessageHead head, Bytes message) {
   }
 }
 
+// Those of the first statement stand in front of everything, so that the batch can begin anew if they fail. Of others
+// in front of the Parse, which locks tables, since a gate may wait for somebody who wants these for himself; but not in
+// front of what runs for another statement.
+std::size_t CloudBatch::place_of(const BatchStep& step) const {
+  if (step.statement == 0) return 0;
+  const BatchStatement& statement = batch_.statements()[step.statement];
+  if (statement.parse >= statement.message) return statement.message;
+  for (std::size_t at = statement.parse; at < statement.message;) {
+    auto head = peek_head(messages_.subspan(at));
+    if (!head || head->type == 'B' || head->type == 'E') return statement.message;
+    at += kHeaderSize + head->body;
+  }
+  return statement.parse;
+}
+
 void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
   ByteBuffer out;
-  for (const BatchStep* step : steps_) {
-    // Those of the first statement stand in front of everything, so that the batch can begin anew if they fail.
-    std::size_t place = step->statement == 0 ? 0 : batch_.statements()[step->statement].message;
+  for (const auto& [step, place] : steps_) {
     if (place != message) continue;
     StatementPtr prepared = statement_of(*step, server.pooler.tracked);
     server.ensure_prepared(prepared);
@@ -138,7 +151,7 @@ void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
     expect(Request::Bind);
     write_execute_and_close(out);
     expect(Request::Execute);
-    if (Expected* e = server.last_expected(); step == steps_.back() && e != nullptr) e->is_last_step = true;
+    if (Expected* e = server.last_expected(); step == steps_.back().step && e != nullptr) e->is_last_step = true;
     expect(Request::Close);
     server.stream().send_copy(out.bytes());
     out = ByteBuffer();

@@ -31,6 +31,7 @@ class CloudBatch {
   void send_steps_alone();
 
  private:
+  std::size_t place_of(const BatchStep& step) const;
   void send_steps(std::size_t message, ServerConnection& server);
   Sent send_message(MessageHead head, Bytes message);
   Sent as_it_came(MessageHead head, Bytes message);
@@ -55,7 +56,11 @@ class CloudBatch {
   std::map<std::string, std::size_t, std::less<>> parses_;  // names, and where the last Parse of each began
   bool has_begun_ = false;                                  // its steps have been sent
   bool has_steps_here_ = false;
-  std::vector<const BatchStep*> steps_;
+  struct PlacedStep {
+    const BatchStep* step;
+    std::size_t place;  // of the message that it stands in front of
+  };
+  std::vector<PlacedStep> steps_;  // in the order of their places
 };
 
 }  // namespace lokadb

@@ -581,6 +581,40 @@ def test_writes_of_no_one_in_particular_wait_for_a_move(proxy, world):
     assert world.cluster.sql(held, world.cloud).value == "0"
 
 
+def test_who_waits_for_the_end_of_a_pause_holds_no_lock_on_tables(proxy, world):
+    """Which a move wants for itself: the client would have a deadlock."""
+    p = proxy(default_pool_size=3)
+    insert = "insert into documents (organization_id, title) values ($1, 'waits')"
+    one = lambda sql, *values: parse("", sql) + bind("", "", values) + describe("P") + execute()
+    locks = (
+        "select count(*) from pg_locks l where l.relation = 'documents'::regclass and exists"
+        " (select 1 from pg_locks w where w.pid = l.pid and w.locktype = 'advisory' and not w.granted)"
+    )
+    waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    for before in (one("begin"), one("begin") + one("select 1")):
+        world.sql("select pg_advisory_lock(lokadb.pause_key('%s'))" % HOME_TOO)
+        client = p.connect()
+        try:
+            client.send(before + one(insert, HOME_TOO) + sync())
+            harness.eventually(lambda: world.sql(waits).value == "1")
+            assert world.sql(locks).value == "0"
+        finally:
+            world.sql("select pg_advisory_unlock_all()")
+        assert client.ready().tags[-1] == "INSERT 0 1"
+        client.query("rollback")
+
+
+def test_a_gate_stands_behind_what_runs_for_another_organization(proxy, world):
+    """Though the next statement is parsed in front of that."""
+    client = proxy().connect()
+    count = "select count(*), min(organization_id) from documents where organization_id = $1"
+    first, second = parse("", count) + bind("one", "", [AT_HOME]), parse("", count)
+    rest = execute("one") + bind("two", "", [HOME_TOO]) + execute("two")
+    answer = client.ask(parse("", "begin") + bind("", "") + execute() + first + second + rest + sync())
+    assert [row[1] for row in answer.rows] == [AT_HOME, HOME_TOO], answer
+    client.query("rollback")
+
+
 def test_a_change_of_the_routing_undoes_an_open_batch_aloud(proxy, world):
     client = proxy(default_pool_size=3).connect(timeout=60)
     key, title = documents(world, FDW)[0]
