@@ -57,8 +57,9 @@ bool Pause::try_once(bool with_moves) {
 
 std::string Pause::holders() const {
   std::string all = db_.value(
-      "SELECT string_agg(DISTINCT format('%s, process %s, %s', who, pid, state), '; ') FROM (SELECT * FROM "
-      "lokadb.holders($1) UNION ALL SELECT * FROM lokadb.holders('*')) h WHERE granted AND pid <> pg_backend_pid()",
+      "SELECT string_agg(DISTINCT concat_ws(', ', who, 'process ' || pid, state), '; ') FROM (SELECT * FROM "
+      "lokadb.holders($1) UNION ALL SELECT * FROM lokadb.holders('*')) h WHERE granted AND pid IS DISTINCT FROM "
+      "pg_backend_pid()",
       {org_});
   return all.empty() ? "somebody who has just finished" : all;
 }

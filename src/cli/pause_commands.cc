@@ -85,7 +85,9 @@ int resume(const Flags& flags) {
   Connection db(flags.get("db"), "lokadb resume");
   std::string org = canonical_org(db, flags.get("org"));
   Rows holders = db.query(
-      "SELECT pid, who, since::timestamptz(0) FROM lokadb.holders($1) WHERE mode = 'ExclusiveLock' AND granted", {org});
+      "SELECT pid, who, since::timestamptz(0) FROM lokadb.holders($1) WHERE mode = 'ExclusiveLock' AND granted AND pid "
+      "IS NOT NULL",
+      {org});
   if (holders.size() == 0) throw Failure{"organization " + org + " is not paused"};
   for (int i = 0; i < holders.size(); ++i) {
     const std::string pid = holders.get(i, 0), who = holders.get(i, 1);

@@ -239,7 +239,7 @@ class Cluster:
         )
         with open(self.data / "postgresql.conf", "a") as f:
             f.write(
-                "listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nmax_connections = 150\n"
+                "listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nmax_connections = 150\nmax_prepared_transactions = 5\n"
                 "fsync = off\nsynchronous_commit = off\nautovacuum = off\nshared_buffers = 32MB\n"
                 "log_statement = all\nlog_connections = on\nlog_line_prefix = '%%m [%%p] %%u@%%d '\n"
                 "timezone = 'UTC'\njit = off\nssl = on\n" % (self.port, self.folder)

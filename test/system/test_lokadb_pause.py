@@ -96,6 +96,37 @@ def test_giving_up_names_the_holder_and_changes_nothing(app):
     app.move(1)
 
 
+@pytest.fixture
+def prepared(app):
+    """prepared(statement) leaves a prepared transaction that has run it."""
+    with app.connect() as c:
+
+        def make(sql):
+            c.query("begin")
+            c.query(sql)
+            c.query("prepare transaction 'of ''the'' bank'")
+
+        yield make
+        c.query("rollback prepared 'of ''the'' bank'")
+
+
+@pytest.mark.parametrize("sql", [enter(1), "select lokadb.enter_all()"])
+def test_giving_up_names_prepared_transactions(app, prepared, sql):
+    prepared(sql)
+    app.add_database(1)
+    text = app.move(1, "-timeout", "1", status=1)
+    assert "held by prepared transaction 'of ''the'' bank' of writer, until COMMIT PREPARED or ROLLBACK PREPARED;" in text
+
+
+def test_orgs_names_prepared_transactions(app, prepared):
+    app.add_database(1)
+    app.move(1)
+    app.back(1)
+    prepared(enter(1, int(app.sql("select generation from lokadb.organizations").value)))
+    assert "prepared transaction 'of ''the'' bank' of writer works since" in lokadb("orgs", "-db", app.db)
+    assert "is not paused" in lokadb("resume", "-db", app.db, "-org", 1, status=1)
+
+
 def test_a_pauser_that_is_killed_leaves_nothing_paused(app):
     process = pauser(app)
     end(process, signal.SIGKILL)

@@ -296,10 +296,16 @@ BEGIN
   RETURN g;
 END $f$;
 
--- Who holds an organization: its open transactions, or a pause. For messages and `lokadb orgs`.
+-- Who holds an organization: its open transactions, those that are prepared (no pid), or a pause. For messages and `lokadb orgs`.
 CREATE OR REPLACE FUNCTION lokadb.holders(p_org text) RETURNS TABLE (pid int, mode text, granted boolean, who text, since timestamptz, state text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.pid, l.mode, l.granted, format('%s (%s)', a.usename, coalesce(nullif(a.application_name, ''), 'no name')), coalesce(a.xact_start, a.query_start), a.state
-  FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid)
+  SELECT l.pid, l.mode, l.granted,
+    CASE WHEN p.gid IS NULL THEN format('%s (%s)', a.usename, coalesce(nullif(a.application_name, ''), 'no name'))
+      ELSE format('prepared transaction %L of %s', p.gid, p.owner) END,
+    coalesce(p.prepared, a.xact_start, a.query_start),
+    CASE WHEN p.gid IS NULL THEN a.state ELSE 'until COMMIT PREPARED or ROLLBACK PREPARED' END
+  FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a USING (pid)
+    LEFT JOIN (pg_catalog.pg_prepared_xacts p JOIN pg_catalog.pg_locks x ON x.pid IS NULL AND x.transactionid = p.transaction)
+      ON l.pid IS NULL AND l.virtualtransaction = x.virtualtransaction
   WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-    AND (l.classid::bigint << 32 | l.objid::bigint) = lokadb.pause_key(p_org) $$;
+    AND (l.classid::bigint << 32 | l.objid::bigint) = lokadb.pause_key(p_org) AND (a.pid IS NOT NULL OR p.gid IS NOT NULL) $$;
