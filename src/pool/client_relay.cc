@@ -366,7 +366,7 @@ Outcome ClientSession::handle_bind(MessageHead head, Bytes in, std::size_t& used
   undescribed_ = 0;
   if (name->empty()) {
     if (server.has_unsettled_unnamed()) return Outcome::Wait;
-    server.forget_unnamed_of_others(id);
+    server.forget_unnamed_but_of(*this);
     server.note_unnamed_runs();
     if ((server.unnamed_residue() & residue::kCalls) != 0) return bind_backend_call(nullptr, head, in, used);
     return forward(Request::Bind, head, in, used);
@@ -417,7 +417,7 @@ Outcome ClientSession::handle_describe(MessageHead head, Bytes in, std::size_t& 
   }
   if (name->empty()) {
     if (server.has_unsettled_unnamed()) return Outcome::Wait;
-    server.forget_unnamed_of_others(id);
+    server.forget_unnamed_but_of(*this);
     return forward(Request::Describe, head, in, used);
   }
   if (!rewrites_statements()) return forward(Request::Describe, head, in, used);

@@ -68,6 +68,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   Pooler& pooler;
   Worker& worker;
   const std::uint64_t id;
+  std::uint64_t unnamed_server = 0;  // id of the server that has its newest unnamed statement; 0: none
   Stream& stream() { return stream_; }
   ClientState state() const { return state_; }
   // In the queue of its pool for a server.

@@ -98,6 +98,7 @@ std::string Handover::state_of(ClientSession& c) {
   write_requests(out, c);
   out.flag(c.left_politely_);
   out.flag(c.is_condemned_);
+  out.number(c.unnamed_server);
   out.signed_number(c.left_at_);
   out.signed_number(c.wait_started);
   out.number(c.statements_.size());
@@ -160,6 +161,7 @@ std::string Handover::state_of(ServerConnection& s) {
   out.number(s.unnamed_residue_);
   out.number(static_cast<std::uint64_t>(s.step_));
   out.signed_number(s.extra_ready_);
+  out.number(s.id);
   out.number(s.unnamed_owner_);
   out.number(s.changes_);
   out.number(s.earlier_changes_);

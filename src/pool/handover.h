@@ -52,11 +52,13 @@ class Handover {
   Pool* restore_pool(StateReader& in, std::string& why);
   void restore_replies(ServerConnection& server, StateReader& in);
   std::uint64_t new_id(std::uint64_t old_id) const;
+  void restore_unnamed_owner(ServerConnection& server, std::uint64_t old_id, std::uint64_t old_owner) const;
 
   Pooler& pooler_;
   std::function<Worker&()> choose_worker_;
-  std::map<std::uint64_t, ClientSession*> clients_;   // by their ids in the old process
-  std::map<std::uint64_t, StatementPtr> statements_;  // by their numbers, which servers know
+  std::map<std::uint64_t, ClientSession*> clients_;        // by their ids in the old process
+  std::map<std::uint64_t, std::uint64_t> newest_unnamed_;  // the server that has it, both by their old ids
+  std::map<std::uint64_t, StatementPtr> statements_;       // by their numbers, which servers know
 };
 
 }  // namespace lokadb

@@ -23,6 +23,12 @@ std::uint64_t Handover::new_id(std::uint64_t old_id) const {
   return it != clients_.end() ? it->second->id : kNobody;
 }
 
+void Handover::restore_unnamed_owner(ServerConnection& server, std::uint64_t old_id, std::uint64_t old_owner) const {
+  server.unnamed_owner_ = new_id(old_owner);
+  auto newest = newest_unnamed_.find(old_owner);
+  if (newest != newest_unnamed_.end() && newest->second == old_id) clients_.at(old_owner)->unnamed_server = server.id;
+}
+
 Pool* Handover::restore_pool(StateReader& in, std::string& why) {
   std::string database_name = in.text(), user_name = in.text(), origin = in.text();
   auto user_keys = in.keys();
@@ -121,6 +127,7 @@ Result<Done> Handover::restore_client(int fd, Bytes state) {
   bool is_amid_batch = restore_requests(*c, in, unnamed, of_plugins);
   c->left_politely_ = in.flag();
   c->is_condemned_ = in.flag();
+  newest_unnamed_[old_id] = in.number();
   c->left_at_ = in.signed_number();
   c->wait_started = in.signed_number();
   for (std::uint64_t count = in.number(); count > 0 && in.ok(); --count) {
@@ -241,7 +248,8 @@ Result<Done> Handover::restore_server(int fd, Bytes state) {
   s->unnamed_residue_ = static_cast<Residue>(in.number());
   s->step_ = static_cast<ServerConnection::Step>(in.number());
   s->extra_ready_ = static_cast<int>(in.signed_number());
-  s->unnamed_owner_ = new_id(in.number());
+  std::uint64_t old_id = in.number();
+  restore_unnamed_owner(*s, old_id, in.number());
   s->changes_ = static_cast<std::size_t>(in.number());
   s->earlier_changes_ = static_cast<std::size_t>(in.number());
   for (std::uint64_t count = in.number(); count > 0 && in.ok(); --count) {

@@ -18,7 +18,7 @@ namespace lokadb {
 struct DatabaseConfig;
 
 // The text that every state begins with; another layout has another number.
-inline constexpr std::string_view kHandoverFormat = "lokadb handover 2";
+inline constexpr std::string_view kHandoverFormat = "lokadb handover 3";
 bool has_our_format(Bytes state);
 
 // What a server connection was made from; where the successor's entry says otherwise, it is obsolete.

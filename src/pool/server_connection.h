@@ -171,7 +171,7 @@ class ServerConnection final : public StreamOwner,
   // say which messages of the extended protocol are skipped.
   bool is_undecided() const { return extra_ready_ > 0; }
   bool skips_until_sync() const { return skips_until_sync_; }
-  void forget_unnamed_of_others(std::uint64_t client_id);
+  void forget_unnamed_but_of(const ClientSession& client);
   bool is_mid_answer() const { return body_left_ > 0; }
   // What was sent so far ends by itself with a ReadyForQuery, so the client need not be there for it.
   bool can_finish_alone() const;

@@ -95,6 +95,8 @@ void ServerConnection::set_unnamed_owner(std::uint64_t client_id, Expected* by) 
   by->unnamed_before = unnamed_owner_;
   unnamed_owner_ = client_id;
   unnamed_is_of_batch_ = true;
+  bool is_closed = by->request == Request::Close;  // the client's newest may be on another server
+  if (!is_closed && client_ != nullptr && client_->id == client_id) client_->unnamed_server = id;
 }
 
 void ServerConnection::pop_reply() {
@@ -260,11 +262,12 @@ void ServerConnection::prepare_throwaway() {
   stream_.send_copy(out.bytes());
 }
 
-void ServerConnection::forget_unnamed_of_others(std::uint64_t client_id) {
-  if (unnamed_owner_ == client_id) return;
-  // Another client's unnamed statement must not run: after this Close the server says that there is none.
+void ServerConnection::forget_unnamed_but_of(const ClientSession& client) {
+  if (unnamed_owner_ == client.id && client.unnamed_server == id) return;
+  // Neither another client's unnamed statement nor one that the client has replaced since, on another server, must run:
+  // after this Close the server says that there is none.
   static constexpr char kCloseUnnamed[] = {'C', 0, 0, 0, 6, 'S', 0};
-  set_unnamed_owner(client_id, expect(Request::Close, false));
+  set_unnamed_owner(client.id, expect(Request::Close, false));
   stream_.send(as_bytes({kCloseUnnamed, sizeof kCloseUnnamed}));
 }
 

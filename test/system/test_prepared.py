@@ -7,7 +7,7 @@ import pytest
 
 import wire
 from harness import eventually
-from wire import bind, close, describe, execute, flush, parse, query, sync
+from wire import bind, close, describe, execute, extended, flush, parse, query, sync
 
 
 @pytest.fixture
@@ -366,6 +366,29 @@ def test_an_unnamed_statement_of_another_client_never_runs(start, skipped):
     assert client.ask(bind("", "no such") + skipped + sync()).codes == ["26000"]
     answer = client.ask(bind("", "") + execute() + sync())
     assert (answer.codes, answer.rows) == (["26000"], [])
+
+
+def leave_free(clients, number):
+    """Only the server of this one of them, and without a message that would end an unnamed statement."""
+    free = clients[number]
+    for c, sql in [(c, "begin") for c in clients if c is not free] + [(free, "rollback")]:
+        assert c.ask(extended(sql, name="%s %s" % (sql, random.random()))).status == ("I" if c is free else "T")
+
+
+@pytest.mark.parametrize("use", [bind("", "") + execute() + sync(), describe("S", "") + sync()], ids=["bind", "describe"])
+def test_an_unnamed_statement_that_was_replaced_on_another_server_never_runs(start, use):
+    proxy = start(pool_mode="transaction", default_pool_size=2)
+    client, *others = (proxy.connect() for _ in range(3))
+    for c in others:
+        c.ask(extended("begin", name="b"))
+    for number, sql in enumerate(("select 'old'", "select 'new'")):
+        leave_free(others, number)
+        assert client.ask(parse("", sql) + sync()).kinds == "1Z"
+    leave_free(others, 0)
+    answer = client.ask(use)
+    assert (answer.codes, answer.rows) == (["26000"], [])
+    leave_free(others, 1)
+    assert client.ask(bind("", "") + execute() + sync()).rows == [("new",)]
 
 
 NO_SUCH = bind("", "no such")
