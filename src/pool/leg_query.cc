@@ -92,8 +92,9 @@ void LegQuery::on_answer(Bytes bytes, bool) {
   input_.insert(input_.end(), bytes.begin(), bytes.end());
   if (input_.size() > kMaxAnswer) return server_->close("answer to a plugin's statement is too large");
   Bytes rest = input_;
-  while (take_message(rest)) {
+  while (server_ != nullptr && take_message(rest)) {
   }
+  if (server_ == nullptr) return;
   input_.erase(input_.begin(), input_.end() - static_cast<std::ptrdiff_t>(rest.size()));
 }
 
@@ -107,6 +108,7 @@ bool LegQuery::take_message(Bytes& rest) {
       take_row(message.subspan(kHeaderSize));
       break;
     case 'C':
+    case 'I':
       if (current_ < steps_.size()) steps_[current_++]->is_done = true;
       break;
     case 't':
@@ -120,6 +122,9 @@ bool LegQuery::take_message(Bytes& rest) {
       if (auto fields = parse_error_fields(message.subspan(kHeaderSize))) result_.error_code = fields->code;
       if (result_.error_code.empty()) result_.error_code = "XX000";
       result_.error.assign(message.begin(), message.end());
+      break;
+    case 'G':  // it would wait for ever, as nobody has data for it
+      server_->close("a plugin's statement asks for data (COPY ... FROM STDIN)");
       break;
     default:
       break;

@@ -64,16 +64,19 @@ void RoutedBatch::run_asked_steps() {
 void RoutedBatch::asked_steps_done(const LegQuery::Result& result) {
   session_.worker.loop.bury(std::move(query_));
   if (result.is_lost) return on_server_lost(*session_.leg_.server, result.lost_because);
+  bool has_ended_transaction = has_asked_on_own_leg_ && session_.leg_.server->transaction_status() == 'E';
   if (std::exchange(has_asked_on_own_leg_, false))
     session_.leg_.server->stop_capture();
   else
     give_back_leg();
   if (is_abandoned_) return;
-  if (result.error_code == kStaleRouting) {
+  if (result.error_code == kStaleRouting && has_ended_transaction) {
+    // What was done in it is undone, so the batch cannot begin anew.
+    fail(plain_error("40001", "the routing of the organization has changed; try again"));
+  } else if (result.error_code == kStaleRouting) {
     decide_anew();
     return;
-  }
-  if (!result.error_code.empty()) {
+  } else if (!result.error_code.empty()) {
     fail_with(result.error);
   } else {
     if (batch_->context().client_encoding.empty()) routing_.know_settings(batch_->context());

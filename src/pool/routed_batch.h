@@ -113,6 +113,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void unnamed_was_sent();
   void note_sent(char type, Bytes body);
   void note_used(std::string_view name);
+  void undo_transaction(char status);
   bool is_proof(char type);
   void take_answer(Bytes bytes, bool begins);
   bool enter_gate(bool waits);

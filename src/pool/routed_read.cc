@@ -21,6 +21,12 @@ std::string code_of_its_own(Bytes error) {
   bool is_its_own = fields && (fields->code.starts_with("42") || fields->code == kChangedPlan);
   return is_its_own ? std::string(fields->code) : std::string();
 }
+
+// With this ReadyForQuery.
+bool leaves_transaction_open(Bytes message) {
+  return static_cast<char>(message[0]) == 'Z' && message.size() > kHeaderSize &&
+         static_cast<char>(message[kHeaderSize]) != 'I';
+}
 }  // namespace
 
 void RoutedBatch::start() {
@@ -111,8 +117,19 @@ bool RoutedBatch::is_proof(char type) {
   return type == '2' && ++binds_seen_ == read_.bind_count;
 }
 
+// What the client did in it next would be done in the cloud, and outside of it. So it has to learn that there is none.
+void RoutedBatch::undo_transaction(char status) {
+  log_line(LogLevel::Error, "%s direct batch left a transaction open", session_.log_name().c_str());
+  ByteBuffer error, ready;
+  write_error(error, plain_error("25001", "a transaction cannot be left open in the database of an organization"));
+  write_ready_for_query(ready, 'I');
+  if (status == 'T') on_answer(error.bytes(), true);  // after an error of its own the client knows that it has failed
+  on_answer(ready.bytes(), true);
+}
+
 void RoutedBatch::on_answer(Bytes bytes, bool begins) {
   if (is_abandoned_ || must_start_over_ || phase_ != Phase::Running) return;
+  if (begins && leaves_transaction_open(bytes)) return undo_transaction(static_cast<char>(bytes[kHeaderSize]));
   BatchWatch* watch = routing_.watch();
   if (watch != nullptr && begins) watch->answered(bytes);
   if (begins && static_cast<char>(bytes[0]) == 'G') {  // the data that the client would send now belongs to no batch
@@ -156,11 +173,10 @@ bool RoutedBatch::is_blocked() const {
   return must_start_over_ || held_.size() > session_.pooler.options().hold_back_buffer;
 }
 
-void RoutedBatch::on_ready(ServerConnection& server, char status) {
+void RoutedBatch::on_ready(ServerConnection&, char) {
   if (is_abandoned_) return;
   if (must_start_over_) return;
   is_complete_ = true;
-  if (status != 'I') log_line(LogLevel::Error, "%s direct batch left a transaction open", server.log_name().c_str());
   refused_there_ == kChangedPlan ? close_leg("its prepared statements have changed") : give_back_leg();
   if (!refused_there_.empty()) return result_differs("a statement fails there with SQLSTATE " + refused_there_);
   if (check_ == Check::None) begin_check();

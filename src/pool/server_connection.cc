@@ -312,6 +312,7 @@ void ServerConnection::read_while_possible() {
 void ServerConnection::connection_lost() {
   if (state() == ServerState::Login && may_ask_for_older()) return ask_for_old_protocol();
   if (state() == ServerState::Login) return could_not_connect("server conn crashed?");
+  if (step_ == Step::Greeting) return greeting_failed();
   close("server conn crashed?");
 }
 

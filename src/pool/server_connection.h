@@ -261,6 +261,7 @@ class ServerConnection final : public StreamOwner,
   void login_is_over();
   bool take_greeting(Bytes body);
   void greeting_answered();
+  void greeting_failed();
   void could_not_connect(const std::string& reason);
   ServerCredentials credentials();
   std::shared_ptr<const Welcome> make_welcome() const;
@@ -389,6 +390,9 @@ class ServerConnection final : public StreamOwner,
   LoginStep login_step_ = LoginStep::Resolving;
   std::uint32_t asked_version_ = 0;  // until the server has answered the start-up packet
   bool asks_for_old_protocol_ = false;
+  static constexpr std::string_view kNoGreeting = "no answer to the greeting";
+  static constexpr std::string_view kBadGreeting =
+      "the greeting is answered by something else than one row of two texts";
   std::string greeting_fault_;
   TableMap table_map_;
   std::unique_ptr<ServerAuth> auth_;

@@ -324,7 +324,7 @@ void ServerConnection::login_complete() {
   const std::string& greeting = pool.database.greeting;
   if (greeting.empty()) return ask_connect_query();
   if (!set_state(ServerEvent::TestStarted)) return close("illegal state");
-  greeting_fault_ = "no answer to the greeting";
+  greeting_fault_ = kNoGreeting;
   start_step(Step::Greeting, greeting);
 }
 
@@ -342,21 +342,31 @@ void ServerConnection::login_is_over() {
 // The row of the greeting: what is wrong with this database or role (empty: nothing), and its tables.
 bool ServerConnection::take_greeting(Bytes body) {
   MessageReader reader(body);
-  if (reader.u16() != 2) return false;
+  bool is_first = greeting_fault_ == kNoGreeting;
+  greeting_fault_ = kBadGreeting;
+  if (!is_first || reader.u16() != 2) return false;
   std::string_view columns[2];
   for (std::string_view& text : columns) {
     std::uint32_t size = reader.u32();
     if (size != 0xffffffffu) text = as_text(reader.take(size));
   }
   if (!reader.finished()) return false;
+  if (!table_map_.parse(columns[1])) return false;
   greeting_fault_ = columns[0];
-  return table_map_.parse(columns[1]);
+  return true;
 }
 
 void ServerConnection::greeting_answered() {
   if (step_failed_) greeting_fault_ = step_error_.to_client;
   defaults_ = parameters_;  // it may have set some
   if (greeting_fault_.empty() && status_ == 'I') return ask_connect_query();
+  if (greeting_fault_.empty()) greeting_fault_ = "the greeting has left a transaction open";
+  greeting_failed();
+}
+
+// Who waits is told, and a while passes before the next try: it would end no better.
+void ServerConnection::greeting_failed() {
+  step_ = Step::None;
   log_line(LogLevel::Warning, "%s is not used: %s", log_name().c_str(), greeting_fault_.c_str());
   Error error = fatal(greeting_fault_);
   error.state = SqlState("LK003");

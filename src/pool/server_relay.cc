@@ -132,7 +132,7 @@ bool ServerConnection::handle_message(char type, std::uint32_t body, Bytes in, s
   if (step_ == Step::Greeting && type == 'D') {
     if (in.size() < total && total <= kMaxParameter) return false;
     if (in.size() < total || !take_greeting(in.subspan(kHeaderSize, total - kHeaderSize))) {
-      close("bad answer to the greeting");
+      greeting_failed();
       return false;
     }
   }
@@ -190,6 +190,11 @@ bool ServerConnection::handle_copy_both(Bytes in, std::size_t total, std::size_t
 
 bool ServerConnection::handle_copy_in(Bytes in, std::size_t total, std::size_t& used) {
   copy_in_ = true;
+  if (step_ == Step::Greeting) {
+    greeting_fault_ = kBadGreeting;
+    greeting_failed();
+    return false;
+  }
   if (client_ != nullptr && client_->state() == ClientState::Leaving) {
     close("client disconnect during COPY");  // nobody will send the data
     return false;

@@ -32,6 +32,11 @@ void ServerConnection::check_timeouts(std::int64_t now) {
       bool connecting = login_step_ == LoginStep::Resolving || login_step_ == LoginStep::Connecting;
       return could_not_connect(connecting ? "connect failed" : "connect timeout");
     }
+    case ServerState::Testing: {
+      std::int64_t limit = pooler.options().server_connect_timeout.count();
+      if (step_ == Step::Greeting && limit != 0 && now - born > limit) greeting_failed();
+      return;
+    }
     case ServerState::Idle:
       return check_idle(now);
     case ServerState::Active:

@@ -3,6 +3,7 @@
  *   / *refuse SQLSTATE text* /      refused
  *   / *direct NAME* /               goes to the target of this name
  *   / *check SQL* /                 with direct: the check in the cloud
+ *   / *greet SQL* /                 with direct: the greeting of the target
  *   / *ask SQL* /                   asks first; the value of the answer is the name of a target, or "cloud"
  *
  * (without the blanks between star and slash). Its section has one option, targets =
@@ -47,7 +48,8 @@ static lokadb_string take_until(lokadb_string *rest, char end) {
   return part;
 }
 
-static int to_target(const struct director *self, lokadb_batch *batch, lokadb_string name, lokadb_verdict *verdict) {
+static int to_target(const struct director *self, lokadb_batch *batch, lokadb_string name, lokadb_string greeting,
+                     lokadb_verdict *verdict) {
   lokadb_string all = {self->targets, strlen(self->targets)};
   while (all.size > 0) {
     lokadb_string one = take_until(&all, ';');
@@ -65,6 +67,7 @@ static int to_target(const struct director *self, lokadb_batch *batch, lokadb_st
     t.user = take_until(&one, ',');
     t.password = one;
     t.generation = self->generation;
+    t.greeting = greeting;
     verdict->kind = LOKADB_DIRECT;
     verdict->organization = name;
     verdict->target = host->add_target(batch, &t);
@@ -116,10 +119,11 @@ static int decide(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
       verdict->kind = LOKADB_CLOUD;
       return LOKADB_OK;
     }
-    if (to_target(self, batch, cell.value, verdict) != LOKADB_OK) return LOKADB_FAILED;
+    if (to_target(self, batch, cell.value, find(s.text, "greet "), verdict) != LOKADB_OK) return LOKADB_FAILED;
   }
   found = find(s.text, "direct ");
-  if (found.data != NULL && to_target(self, batch, found, verdict) != LOKADB_OK) return LOKADB_FAILED;
+  if (found.data != NULL && to_target(self, batch, found, find(s.text, "greet "), verdict) != LOKADB_OK)
+    return LOKADB_FAILED;
   if (verdict->kind != LOKADB_DIRECT) return LOKADB_OK;
   found = find(s.text, "check ");
   if (found.data != NULL) return add_step(batch, found, LOKADB_CHECK, &step);
