@@ -45,7 +45,8 @@ class RoleSettings {
   Ptr find(std::string_view database, std::string_view role, std::uint64_t servers) const;
   // Facts that are the same stay the same object, which targets are kept by.
   Ptr put(std::string_view database, std::string_view role, std::uint64_t servers, RoleFacts facts);
-  // Its tables are others: to be asked again. What was last known stays for transactions, in which nothing can be asked.
+  // Its tables are others: to be asked again. What was last known stays for transactions, in which nothing can be
+  // asked.
   void outdate(std::string_view database);
 
  private:
