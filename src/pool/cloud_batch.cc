@@ -69,8 +69,8 @@ void write_execute_and_close(ByteBuffer& out) {
 
 }  // namespace
 
-CloudBatch::CloudBatch(ClientSession& session, const Batch& batch, Bytes messages)
-    : session_(session), batch_(batch), messages_(messages) {
+CloudBatch::CloudBatch(ClientSession& session, const Batch& batch, Bytes messages, bool has_place)
+    : session_(session), batch_(batch), messages_(messages), has_place_(has_place) {
   for (const BatchStep& step : batch_.steps())
     if (stands_in_front(step)) steps_.push_back({&step, place_of(step)});
 }
@@ -102,10 +102,8 @@ CloudBatch::Sent CloudBatch::send() {
 }
 
 void CloudBatch::send_steps_alone() {
-  static constexpr char kFlush[] = {'H', 0, 0, 0, 4};
-  ServerConnection& server = *session_.leg().server;
-  send_steps(0, server);
-  server.stream().send(as_bytes({kFlush, sizeof kFlush}));
+  has_place_ = true;
+  send_steps(0, *session_.leg().server);
 }
 
 CloudBatch::Sent CloudBatch::as_it_came(MessageHead head, Bytes message) {
@@ -151,8 +149,10 @@ void CloudBatch::send_steps(std::size_t message, ServerConnection& server) {
     expect(Request::Bind);
     write_execute_and_close(out);
     expect(Request::Execute);
-    if (Expected* e = server.last_expected(); step == steps_.back().step && e != nullptr) e->is_last_step = true;
+    bool is_last = step == steps_.back().step;
+    if (Expected* e = server.last_expected(); is_last && e != nullptr) e->is_last_step = true;
     expect(Request::Close);
+    if (is_last && has_place_) MessageWriter(out, 'H');
     server.stream().send_copy(out.bytes());
     out = ByteBuffer();
   }

@@ -17,8 +17,9 @@ namespace lokadb {
 
 class CloudBatch {
  public:
-  // All outlive it. Nothing else may be owed by the session's server.
-  CloudBatch(ClientSession& session, const Batch& batch, Bytes messages);
+  // All outlive it. Nothing else may be owed by the session's server. has_place: at a gate, which others want, so that
+  // the steps have to be answered before the statements behind them.
+  CloudBatch(ClientSession& session, const Batch& batch, Bytes messages, bool has_place);
   static bool has_work(const Batch& batch);
   // No Bind needs the unnamed statement of an earlier batch as it was.
   bool replaces_unnamed() const;
@@ -52,6 +53,7 @@ class CloudBatch {
   ClientSession& session_;
   const Batch& batch_;
   Bytes messages_;
+  bool has_place_;
   std::size_t at_ = 0;                                      // of the message that is being sent
   std::map<std::string, std::size_t, std::less<>> parses_;  // names, and where the last Parse of each began
   bool has_begun_ = false;                                  // its steps have been sent

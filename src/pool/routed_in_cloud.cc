@@ -23,7 +23,7 @@ void RoutedBatch::begin_in_cloud() {
   has_begun_ = true;
   ServerConnection& server = *session_.leg_.server;
   routing_.replaced().clear();
-  cloud_ = std::make_unique<CloudBatch>(session_, *batch_, messages_);
+  cloud_ = std::make_unique<CloudBatch>(session_, *batch_, messages_, static_cast<bool>(gate_));
   if (!is_whole()) {
     cloud_->send_steps_alone();
     cloud_ = nullptr;

@@ -604,6 +604,24 @@ def test_who_waits_for_the_end_of_a_pause_holds_no_lock_on_tables(proxy, world):
         client.query("rollback")
 
 
+LONG = "select pg_sleep(3), count(*) from documents where organization_id = %s"
+
+
+@pytest.mark.parametrize("batch", [query(LONG % AT_HOME), extended(LONG % "$1", [AT_HOME]), extended(LONG % "$1", [FDW])])
+def test_statements_of_one_organization_run_side_by_side(proxy, world, batch):
+    """A place at the gate, of which there are few, is given back before the statement behind it has ended."""
+    p = proxy(default_pool_size=4)
+    clients = [p.connect() for _ in range(4)]
+    asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and usename = 'app'"
+    with harness.takes(3, 5):
+        for n, client in enumerate(clients, 1):
+            client.send(batch)
+            harness.eventually(lambda: world.sql(asleep).value == str(n), 2, "%d run" % n)
+            time.sleep(0.1)
+        for client in clients:
+            assert client.ready().tags == ["SELECT 1"]
+
+
 def test_a_gate_stands_behind_what_runs_for_another_organization(proxy, world):
     """Though the next statement is parsed in front of that."""
     client = proxy().connect()
