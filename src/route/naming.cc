@@ -17,9 +17,12 @@ using Kind = NamingEffect::Kind;
 constexpr std::uint32_t kBoolOid = 16, kNameOid = 19, kBpcharOid = 1042;
 
 struct Text {
-  enum class Kind : std::uint8_t { Unknown, Missing, Null, Known } kind = Kind::Unknown;  // Missing: not bound yet
+  // Missing: not bound yet. Foreign: of another encoding than UTF8.
+  enum class Kind : std::uint8_t { Unknown, Missing, Null, Foreign, Known } kind = Kind::Unknown;
   std::string text{};
 };
+
+constexpr char kForeign[] = "its value has other characters than ASCII, and client_encoding is not UTF8";
 
 Text known(std::string text) { return {Text::Kind::Known, std::move(text)}; }
 
@@ -82,6 +85,7 @@ class Reader {
     }
     if (set.values.size() != 1) return {};  // an error of the server
     Text value = text_of(set.values.front(), true);
+    if (value.kind == Text::Kind::Foreign) return not_understood(kForeign);
     if (value.kind != Text::Kind::Known) return not_understood("its value is not written plainly");
     return {Kind::Set, set.is_local, set.is_local, std::move(value.text)};
   }
@@ -144,7 +148,7 @@ class Reader {
     if (call.arguments.size() != 3) return {};  // an error of the server
     Text name = text_of(call.arguments[0], false);
     if (name.kind == Text::Kind::Missing || name.kind == Text::Kind::Null) return {};
-    if (name.kind == Text::Kind::Unknown) return {Kind::Unseen};
+    if (name.kind != Text::Kind::Known) return {Kind::Unseen};
     if (!is_ours(name.text)) return {};
     Text value = text_of(call.arguments[1], false);
     auto is_local = truth_of(call.arguments[2]);
@@ -159,6 +163,8 @@ class Reader {
         return {Kind::Default, *is_local};
       case Text::Kind::Known:
         return {Kind::Set, *is_local, false, std::move(value.text)};
+      case Text::Kind::Foreign:
+        return not_understood(kForeign);
       default:
         return not_understood("its value is not a plain literal or parameter");
     }
@@ -168,7 +174,7 @@ class Reader {
 
   Text readable(std::string text) const {
     bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    return has_utf8_ || is_ascii ? known(std::move(text)) : Text{};
+    return has_utf8_ || is_ascii ? known(std::move(text)) : Text{Text::Kind::Foreign};
   }
 
   Text text_of(const Value& value, bool is_in_set) const {

@@ -196,6 +196,13 @@ BOOST_AUTO_TEST_CASE(in_other_encodings_only_ascii_is_known) {
   BOOST_TEST(latin("SET LOCAL lokadb.tenant = 'acme'") == "set [acme] local only");
   BOOST_TEST(latin("SET LOCAL lokadb.tenant = '\xc3\xa9'") == "not-understood");
   BOOST_TEST(effect_of("SET LOCAL lokadb.tenant = '\xc3\xa9'") == "set [\xc3\xa9] local only");
+  for (std::string_view text :
+       {"SET LOCAL lokadb.tenant = '\xe9'", "SELECT set_config('lokadb.tenant', '\xe9', true)"}) {
+    sql::Parsed parsed = sql::parse_sql(text);
+    LiteralList literals(text);
+    std::string why = naming_effect(parsed.statements.at(0), {literals.view(), {}}, "lokadb.tenant", true, false).text;
+    BOOST_TEST(why.find("client_encoding is not UTF8") != why.npos, why);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_is_for_the_session) {
