@@ -93,10 +93,12 @@ class Reader {
     std::string_view name = reader.cstring();
     auto parsed = read_parse_body(reader.rest());
     if (!parsed) return false;
-    if (name.empty())
+    if (name.empty()) {
       out.unnamed_parse = reader.rest();
-    else
+      out.closes_unnamed = false;
+    } else {
       out.changed_names.emplace_back(name);
+    }
     forget_parse(std::string(name));
     parses_[std::string(name)] = {std::move(*parsed), name, at_};
     return true;
@@ -202,6 +204,7 @@ class Reader {
     std::string name(reader.cstring());
     if (!reader.finished()) return false;
     if (is_statement && !name.empty()) out.changed_names.push_back(name);
+    out.closes_unnamed |= is_statement && name.empty();
     if (is_statement) forget_parse(name);
     return true;
   }

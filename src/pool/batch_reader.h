@@ -46,6 +46,7 @@ struct ReadBatch {
   // Names that its Parse and Close messages give or take away, and whether it uses an unnamed statement made earlier.
   std::vector<std::string> changed_names;
   std::optional<Bytes> unnamed_parse;  // body of its last Parse without a name
+  bool closes_unnamed = false;         // behind that, if there is one
   bool binds_earlier_unnamed = false;
   std::uint32_t bind_count = 0;
   BatchEnds ends;

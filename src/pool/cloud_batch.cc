@@ -195,10 +195,19 @@ const BatchReplacement* CloudBatch::replacement_of(std::string_view name) const 
 bool CloudBatch::replaces_unnamed() const {
   const auto& statements = batch_.statements();
   return std::all_of(statements.begin(), statements.end(), [&](const BatchStatement& statement) {
-    bool needs_it =
-        statement.form == LOKADB_BIND && statement.name.empty() && statement.parse == BatchStatement::kEarlier;
-    return !needs_it || replacement_at(statement.message) != nullptr;
+    if (!statement.name.empty() || statement.parse != BatchStatement::kEarlier) return true;
+    if (statement.form == LOKADB_PARSE) return false;  // a Describe of it
+    return statement.form != LOKADB_BIND || replacement_at(statement.message) != nullptr;
   });
+}
+
+std::string_view CloudBatch::unnamed_in_other_words() const {
+  for (const BatchReplacement& r : batch_.replacements()) {
+    const BatchStatement& statement = batch_.statements()[r.statement];
+    bool is_described = statement.form == LOKADB_PARSE && statement.parse == BatchStatement::kEarlier;
+    if (is_described && statement.name.empty()) return r.text;
+  }
+  return {};
 }
 
 // A Query or FunctionCall. The steps begin a transaction that it goes on with. If one of them fails, the server skips

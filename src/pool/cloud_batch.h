@@ -21,8 +21,10 @@ class CloudBatch {
   // the steps have to be answered before the statements behind them.
   CloudBatch(ClientSession& session, const Batch& batch, Bytes messages, bool has_place);
   static bool has_work(const Batch& batch);
-  // No Bind needs the unnamed statement of an earlier batch as it was.
+  // Nothing needs the unnamed statement of an earlier batch as it was.
   bool replaces_unnamed() const;
+  // The text of that statement as it is to be described; empty: its own.
+  std::string_view unnamed_in_other_words() const;
   bool has_steps() const { return !steps_.empty(); }
   enum class Sent : std::uint8_t { All, Waits, Failed };
   // On the session's server. Waits: to be called again when its statements are settled. Failed: not all of it can be.

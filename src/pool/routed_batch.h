@@ -59,6 +59,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   void start();
   // The client's own database, with steps in front of the statements, or statements in other words.
   bool has_cloud_work() const;
+  bool lacks_unnamed() const;
   void start_in_cloud();
   bool is_in_cloud() const { return is_in_cloud_; }
 

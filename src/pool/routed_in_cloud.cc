@@ -9,7 +9,17 @@
 
 namespace lokadb {
 
-bool RoutedBatch::has_cloud_work() const { return verdict_.kind == LOKADB_CLOUD && CloudBatch::has_work(*batch_); }
+bool RoutedBatch::has_cloud_work() const {
+  return verdict_.kind == LOKADB_CLOUD && (CloudBatch::has_work(*batch_) || lacks_unnamed());
+}
+
+// It begins with the unnamed statement of an earlier batch, which went to another server.
+bool RoutedBatch::lacks_unnamed() const {
+  if (!is_whole() || !read_.binds_earlier_unnamed || read_.unnamed_parse) return false;
+  if (!session_.is_linked()) return true;
+  const ServerConnection& server = *session_.leg_.server;
+  return !server.owns_unnamed(session_.id) && server.transaction_status() != 'E';
+}
 
 void RoutedBatch::start_in_cloud() {
   phase_ = Phase::InCloud;
@@ -29,7 +39,8 @@ void RoutedBatch::begin_in_cloud() {
     cloud_ = nullptr;
     return;
   }
-  if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !cloud_->replaces_unnamed()) routing_.send_unnamed(server);
+  if (read_.binds_earlier_unnamed && !read_.unnamed_parse && !cloud_->replaces_unnamed())
+    routing_.send_unnamed(server, cloud_->unnamed_in_other_words());
   send_to_cloud();
 }
 

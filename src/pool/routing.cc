@@ -114,7 +114,7 @@ void Routing::make_run(Bytes batch, char last, bool is_whole) {
   if (lacks_flush_) copy.insert(copy.end(), as_bytes(kFlush).begin(), as_bytes(kFlush).end());
   std::optional<ReadBatch> read;
   if (is_whole) read = read_batch(copy, session_.statements(), unnamed_);
-  if (is_whole && read && read->statements.empty()) return;
+  if (is_whole && read && read->statements.empty()) return remember_unnamed(*read);
   if (!read) {
     read.emplace();
     read->statements.emplace_back().form = LOKADB_OTHER;
@@ -250,7 +250,8 @@ void Routing::pass_large(MessageHead head, bool has_steps) {
 }
 
 void Routing::remember_unnamed(const ReadBatch& batch) {
-  if (!batch.unnamed_parse) return;
+  if (batch.closes_unnamed) unnamed_ = {};
+  if (batch.closes_unnamed || !batch.unnamed_parse) return;
   unnamed_.body.assign(batch.unnamed_parse->begin(), batch.unnamed_parse->end());
   unnamed_.is_known = true;
 }
@@ -283,14 +284,19 @@ void Routing::refuse_on_server(char last) {
   server.stream().send_copy(out.bytes());
 }
 
-void Routing::send_unnamed(ServerConnection& server) {
+void Routing::send_unnamed(ServerConnection& server, std::string_view other_words) {
+  std::string_view own = as_text(unnamed_.body).substr(0, as_text(unnamed_.body).find('\0'));
+  std::string_view sql = other_words.empty() ? own : other_words;
   ByteBuffer out;
   {
     MessageWriter m(out, 'P');
     m->cstring("");
-    m->append(unnamed_.body);
+    m->text(sql);
+    m->append(Bytes(unnamed_.body).subspan(own.size()));
   }
   server.set_unnamed_owner(session_.id, server.expect(Request::Parse, false));
+  // As it stands there: nothing in it is done by the proxy instead.
+  server.set_unnamed_residue(residue_of(sql, session_.pooler.tracked) & static_cast<Residue>(~residue::kCalls));
   server.stream().send_copy(out.bytes());
 }
 

@@ -76,7 +76,7 @@ class Routing {
   // An error has been sent: ReadyForQuery now, or after the Sync that is still to come.
   void end_batch_after_error(char last);
   // The unnamed statement of an earlier batch, which the server does not have.
-  void send_unnamed(ServerConnection& server);
+  void send_unnamed(ServerConnection& server, std::string_view other_words = {});
 
   // What the batch has in other words; until the next.
   std::vector<ReplacedText>& replaced() { return replaced_; }

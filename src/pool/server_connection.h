@@ -157,6 +157,7 @@ class ServerConnection final : public StreamOwner,
   }
   // Who sent the unnamed statement that the server has; others must not run it. `by`: the request that made it so.
   void set_unnamed_owner(std::uint64_t client_id, Expected* by);
+  bool owns_unnamed(std::uint64_t client_id) const { return unnamed_owner_ == client_id; }
   void set_unnamed_residue(Residue residue) { unnamed_residue_ = residue; }
   void add_unnamed_residue(Residue residue) { unnamed_residue_ |= residue; }
   void note_unnamed_runs() { note_residue(unnamed_residue_); }
