@@ -65,12 +65,15 @@ class CloudWork {
   int run() {
     if (info_.transaction_status == 'E') return LOKADB_OK;
     if (info_.transaction_status == 'I') {
-      session_.keeps_portal = false;
+      session_.keeps_portal = session_.keeps_nameless_portal = false;
       session_.copies = 0;
       if (info_.is_session_pooled == 0) session_.has_other_role = false;
     }
     for (const Piece& piece : pieces_) session_.has_other_role |= piece.changes_role();
-    if (info_.is_whole == 0 || session_.batch.calls_function) return work_on_unread(0);
+    if (info_.is_whole == 0 || session_.batch.calls_function || session_.batch.has_unread_portals) {
+      session_.keeps_portal |= session_.batch.has_unread_portals && is_in_transaction();
+      return work_on_unread(0);
+    }
     // A Query is a batch of its own, and has everything in front.
     if (!pieces_.empty() && statement(0).form == LOKADB_SIMPLE) return work_on(0, pieces_.size());
     return work_on_all();
@@ -112,11 +115,17 @@ class CloudWork {
 
   // --- the tenant and the gate
 
-  // What a later statement of the transaction reads from: it must not come under the tenant of another.
+  bool is_in_transaction() const { return info_.transaction_status == 'T' || has_begun_ || info_.ends_in_flush != 0; }
+
+  // What a later statement of the transaction reads from: it must not come under the tenant of another. Its own
+  // conditions hold as well without any tenant.
   void note_portal(std::size_t index) {
     const Piece& piece = pieces_[index];
-    bool stays = piece.kind() == StatementClass::Cursor || piece.row_limit != 0;
-    if (stays && (info_.transaction_status == 'T' || has_begun_)) session_.keeps_portal = true;
+    bool is_last = index + 1 == pieces_.size();
+    if (piece.kind() == StatementClass::Cursor)
+      session_.keeps_portal |= is_in_transaction();
+    else if (piece.stays_open && (is_in_transaction() || !is_last))
+      (piece.has_named_portal ? session_.keeps_portal : session_.keeps_nameless_portal) = true;
   }
 
   std::optional<std::string> tenant_for(std::size_t index) const {
@@ -125,7 +134,8 @@ class CloudWork {
     if (takes_nothing(piece.kind())) return std::nullopt;
     if (v.whose == Whose::NoTables && piece.kind() != StatementClass::Cursor) return std::nullopt;
     if (piece.named) return piece.named->empty() ? std::nullopt : piece.named;
-    if (piece.kind() == StatementClass::Cursor || session_.keeps_portal) return "";
+    bool is_kept_apart = session_.keeps_portal || session_.keeps_nameless_portal;
+    if (piece.kind() == StatementClass::Cursor || is_kept_apart) return "";
     if (v.whose == Whose::One) return v.organization;
     if (v.whose == Whose::Nobody) return catalog_.nobody();
     return "";
@@ -170,16 +180,18 @@ class CloudWork {
     bool is_one = true, sets_modes = false, has_control = false, leaves_locks = true;
     for (std::size_t i = first; i < end; ++i) {
       leaves_locks &= pieces_[i].leaves_locks();
-      note_portal(i);
+      if (!pieces_[i].has_named_portal) session_.keeps_nameless_portal = false;
       has_control |= pieces_[i].kind() == StatementClass::Transaction;
+      has_begun_ |= has_control;
       sets_modes |= pieces_[i].sets_modes();
       std::optional<std::string> own = tenant_for(i);
+      note_portal(i);
       if (!own) continue;
       writes_to_any_ |= is_write_to_any(i);
       is_one = is_one && (!tenant || *tenant == *own);
       tenant = is_one ? *own : "";
     }
-    if (has_control) in_force_.reset(), has_begun_ = true;
+    if (has_control) in_force_.reset();
     if (!leaves_locks) forget_gates();
     if (pieces_[first].kind() == StatementClass::Set) in_force_.reset();
     // Isolation and the like can only be set before the first snapshot is taken.

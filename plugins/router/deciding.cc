@@ -206,6 +206,7 @@ class Decision {
       if (s.form == LOKADB_OTHER || s.form == LOKADB_FUNCTION_CALL) {
         state_.has_textless = true;
         state_.calls_function |= s.form == LOKADB_FUNCTION_CALL;
+        state_.has_unread_portals |= s.is_unread != 0;
         continue;
       }
       if (!sql::is_readable(view(s.text), view(info_.client_encoding))) {
@@ -226,6 +227,13 @@ class Decision {
   PieceValues& fresh_values() {
     if (state_.values_used == state_.values.size()) state_.values.emplace_back();
     return state_.values[state_.values_used++];
+  }
+
+  // Of what is not a SELECT all rows are there after the first Execute, whatever its limit.
+  static bool stays_open(const lokadb_statement& s, const Text& text) {
+    if (s.is_kept != 0 || s.row_limit == 0) return s.is_kept != 0;
+    const auto& statements = text.facts->parsed.statements;
+    return statements.size() == 1 && statements.front().kind == sql::StatementClass::Select;
   }
 
   int read_statement(std::uint32_t index, const lokadb_statement& s) {
@@ -262,8 +270,8 @@ class Decision {
     const std::string* name = named_.value_for(index);
     std::optional<std::string> named = name != nullptr ? std::optional(*name) : std::nullopt;
     for (std::size_t n = 0; n < text->analyses.size(); ++n)
-      state_.pieces.push_back(
-          {text, n, index, s.row_limit, s.form == LOKADB_PARSE, named, literals, values.parameters});
+      state_.pieces.push_back({text, n, index, s.form == LOKADB_PARSE, s.has_named_portal != 0, stays_open(s, *text),
+                               named, literals, values.parameters});
     return LOKADB_OK;
   }
 
@@ -361,6 +369,7 @@ class Decision {
   std::optional<Refusal> why_not_in_cloud(const std::vector<Verdict>& verdicts) const {
     const std::string& setting = state_.known.catalog->setting();
     if (info_.is_whole == 0 && is_rejected_unread(0)) return unread(Unread::TooLarge, {});
+    if (state_.has_unread_portals && (is_rejected_unread(0) || named_.is_held(0))) return unread(Unread::Portals, {});
     for (std::uint32_t statement : state_.unread)
       if (auto refusal = why_not_unread(statement)) return refusal;
     for (const Piece& piece : state_.pieces)
@@ -464,7 +473,7 @@ class Decision {
     return found;
   }
 
-  bool is_unread() const { return info_.is_whole == 0 || !state_.unread.empty(); }
+  bool is_unread() const { return info_.is_whole == 0 || state_.has_unread_portals || !state_.unread.empty(); }
 
   std::uint32_t commits() {
     bool is_behind_flush = info_.transaction_status == 'T' && session_.before.is_outside_block;

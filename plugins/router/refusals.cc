@@ -28,6 +28,9 @@ Refusal unread(Unread why, const std::string& syntax_error) {
     case Unread::Encoding:
       r.hint = "Use client_encoding UTF8.";
       break;
+    case Unread::Portals:
+      r.hint = "Execute portals in the order they are bound in.";
+      break;
     case Unread::Grammar:
       r.sqlstate = "42601";
       r.message += ": " + syntax_error;

@@ -19,7 +19,7 @@ Refusal refusal_of(const route::Analysis& analysis, const route::Verdict& verdic
 
 // Under the policy reject: nothing is known of the database; the text cannot be read.
 Refusal catalog_unknown();
-enum class Unread : unsigned char { TooLarge, Encoding, Grammar };
+enum class Unread : unsigned char { TooLarge, Encoding, Grammar, Portals };
 Refusal unread(Unread why, const std::string& syntax_error);
 // The cloud's setting would get a value that no plugin has taken up.
 Refusal naming_not_followed(const std::string& setting);

@@ -29,7 +29,7 @@ void BatchState::start_anew() {
   known = {};
   settings = nullptr;
   settings_step = UINT32_MAX;
-  is_read = has_textless = calls_function = false;
+  is_read = has_textless = calls_function = has_unread_portals = false;
   unread.clear();
   syntax_error.clear();
   not_direct = route::Reason::None;

@@ -61,10 +61,11 @@ struct Router {
 // One statement of the batch.
 struct Piece {
   TextPtr text;
-  std::size_t number = 0;       // in the text
-  std::uint32_t statement = 0;  // in the batch
-  std::uint32_t row_limit = 0;
+  std::size_t number = 0;                          // in the text
+  std::uint32_t statement = 0;                     // in the batch
   bool is_parse = false;                           // not run in this batch
+  bool has_named_portal = false;                   // else the one without a name, if any
+  bool stays_open = false;                         // statements that come behind it may meet its portal again
   std::optional<std::string> named;                // what the application has named for it
   const route::LiteralList* literals = nullptr;    // in BatchState
   std::span<const catalog::Parameter> parameters;  // in BatchState
@@ -100,6 +101,7 @@ struct BatchState {
   std::string syntax_error;                        // of one of these, where it is that
   bool has_textless = false;                       // a FunctionCall, or what else has no text
   bool calls_function = false;                     // of which only the server knows what it does
+  bool has_unread_portals = false;                 // run in another order than they are bound in
   route::Reason not_direct = route::Reason::None;  // of the batch as a whole
   std::vector<Piece> pieces;
   std::deque<PieceValues> values;  // the first values_used are those of this batch
@@ -134,8 +136,9 @@ struct SessionState {
   BatchState batch;
   SurroundingsPtr surroundings;
   Scratch scratch;
-  std::uint32_t copies = 0;   // tables for COPY in the transaction
-  bool keeps_portal = false;  // the transaction has a cursor, or a portal that is not at its end
+  std::uint32_t copies = 0;  // tables for COPY in the transaction
+  // The transaction has a cursor, or a portal that is not at its end; the one without a name ends by itself.
+  bool keeps_portal = false, keeps_nameless_portal = false;
   BehindFlush before, after;  // the batch
   // SET ROLE or the like, as far as it can be seen: what is known of the client's role does not hold.
   bool has_other_role = false;

@@ -36,6 +36,9 @@ struct BatchStatement {
   std::uint32_t row_limit = 0;
   bool is_described = false;
   bool is_executed = false;
+  bool has_named_portal = false;
+  bool is_kept = false;    // executed behind other statements, or not in this batch
+  bool is_unread = false;  // LOKADB_OTHER: the whole batch
 };
 
 struct BatchStep {

@@ -37,6 +37,9 @@ int HostCalls::statement(const lokadb_batch* handle, std::uint32_t index, lokadb
   value.row_limit = s.row_limit;
   value.is_described = s.is_described;
   value.is_executed = s.is_executed;
+  value.has_named_portal = s.has_named_portal;
+  value.is_kept = s.is_kept;
+  value.is_unread = s.is_unread;
   value.is_standard_strings = batch->context_.has_standard_strings;
   return give(*call, "statement", out, value) ? LOKADB_OK : LOKADB_FAILED;
 }

@@ -78,6 +78,13 @@ typedef struct lokadb_statement {
   uint8_t is_described;        /* the client asks for the row description */
   uint8_t is_executed;         /* there is an Execute for this Bind */
   uint8_t is_standard_strings; /* standard_conforming_strings is on, as far as the session has been told */
+  uint8_t has_named_portal;    /* of a Bind; the portal without a name lasts until the next Bind of it, or Query */
+  /* What runs may run behind statements that come after this one: a Bind without Execute, or with one that stands
+     behind another statement. (A row limit says the same of a portal that is not at its end.) */
+  uint8_t is_kept;
+  /* LOKADB_OTHER, and the only statement: the batch has SQL of its own that cannot be told, for instance because its
+     portals are executed in another order than they are bound in. */
+  uint8_t is_unread;
 } lokadb_statement;
 
 typedef struct lokadb_parameter {

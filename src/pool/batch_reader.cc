@@ -139,6 +139,8 @@ class Reader {
       statement.known_as = parsed->known_as;
       if (auto it = parses_.find(std::string(name)); it != parses_.end()) statement.parse = it->second.at;
     }
+    statement.has_named_portal = !portal.empty();
+    statement.is_kept = true;  // until it is executed
     portals_[portal] = out.statements.size() - 1;
     ++out.bind_count;
     return read_parameters(reader, parsed, statement);
@@ -193,8 +195,10 @@ class Reader {
     auto number = static_cast<std::uint32_t>(it->second);
     if (!out.ends.executed.empty() && number < out.ends.executed.back()) return false;
     out.ends.executed.push_back(number);
-    out.statements[it->second].is_executed = true;
-    out.statements[it->second].row_limit = limit;
+    BatchStatement& statement = out.statements[number];
+    statement.is_kept = number + 1 != out.statements.size() || (statement.is_executed && statement.is_kept);
+    statement.is_executed = true;
+    statement.row_limit = limit;
     return true;
   }
 

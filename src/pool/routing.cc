@@ -118,6 +118,7 @@ void Routing::make_run(Bytes batch, char last, bool is_whole) {
   if (!read) {
     read.emplace();
     read->statements.emplace_back().form = LOKADB_OTHER;
+    read->statements.back().is_unread = is_whole;
     if (last == 'Q') read->ends.query = 1;  // whatever ends there was not seen
     read->last = last;
   }

@@ -28,6 +28,9 @@ AT(lokadb_statement, row_limit, 36);
 AT(lokadb_statement, is_described, 40);
 AT(lokadb_statement, is_executed, 41);
 AT(lokadb_statement, is_standard_strings, 42);
+AT(lokadb_statement, has_named_portal, 43);
+AT(lokadb_statement, is_kept, 44);
+AT(lokadb_statement, is_unread, 45);
 LEAST(lokadb_statement, 48);
 
 AT(lokadb_parameter, struct_size, 0);
