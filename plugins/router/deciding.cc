@@ -177,7 +177,16 @@ class Decision {
     if (info_.ends_in_flush != 0) return Reason::EndsInFlush;
     if (info_.is_session_pooled != 0) return Reason::SessionPooling;
     if (!sql::is_ascii_safe_encoding(view(info_.client_encoding))) return Reason::NotUnderstood;
+    if (is_row_security_off()) return Reason::SettingChanged;
     return reason_of_fault(view(info_.target_fault));
+  }
+
+  // The client's own wish, if it is followed (track_extra_parameters). In the cloud its reads are refused then; there
+  // is no row security in the organization's database.
+  bool is_row_security_off() const {
+    constexpr std::string_view kName = "row_security";
+    lokadb_string own = host->own_setting(batch_, lent(kName));
+    return own.data != nullptr && view(own) != "on";
   }
 
   static Reason reason_of_fault(std::string_view fault) {

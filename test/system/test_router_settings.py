@@ -87,6 +87,21 @@ def test_a_schema_of_the_roles_new_path_hides_the_table(proxy, world):
         world.sql("alter role app reset all; drop schema early cascade")
 
 
+@pytest.mark.parametrize("params", [{}, {"options": "-c row_security=off"}, {"row_security": "off"}])
+def test_row_security_that_is_off_refuses_reads(start, world, params):
+    """SPEC S2: a setting that follows the client and has no meaning in the organization's database."""
+    p = routed_world.is_ready(start(**routed_world.settings(world, track_extra_parameters="row_security")))
+    client, sql = p.connect(params=params), "select count(*) from documents where organization_id = 2"
+    if not params:
+        assert client.value(sql) != "0"
+        client.query("set row_security = off")
+    for batch in (query(sql), extended(sql)):
+        assert client.ask(batch).codes == ["42501"]
+    assert counts(p)["setting-changed"] == 2
+    client.query("set row_security = on")
+    assert client.value(sql) != "0"
+
+
 @pytest.mark.parametrize("name", ["postgresql.crt", "root.crt"])
 def test_a_feed_takes_nothing_from_the_home_of_who_started_the_proxy(prepare, world, name):
     p = prepare(**routed_world.settings(world, server_tls_sslmode="require"))
