@@ -167,6 +167,7 @@ class RoutedBatch final : public AnswerSink, public Buriable {
   bool is_complete_ = false;  // all of the answer has come
   bool must_start_over_ = false;
   std::string refused_there_;  // SQLSTATE of an error that the cloud may not have
+  std::string failed_there_;   // of any error
   bool cloud_first_ = false;
   bool is_abandoned_ = false;
   std::uint32_t binds_seen_ = 0;

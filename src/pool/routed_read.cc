@@ -12,14 +12,19 @@ namespace lokadb {
 
 namespace {
 constexpr std::string_view kChangedPlan = "0A000";
+std::string fails_there(const std::string& code) { return "a statement fails there with SQLSTATE " + code; }
 constexpr char kOtherForm[] = "a statement's parameters or columns differ from the cloud's";
+
+std::string code_of(Bytes error) {
+  auto fields = parse_error_fields(error.subspan(std::min(error.size(), kHeaderSize)));
+  return fields ? std::string(fields->code) : std::string();
+}
 
 // Of an error that says something about the organization's tables, and perhaps nothing about the cloud's: syntax and
 // names (class 42), and a plan whose columns are others now (0A000). Empty: another error.
 std::string code_of_its_own(Bytes error) {
-  auto fields = parse_error_fields(error.subspan(std::min(error.size(), kHeaderSize)));
-  bool is_its_own = fields && (fields->code.starts_with("42") || fields->code == kChangedPlan);
-  return is_its_own ? std::string(fields->code) : std::string();
+  std::string code = code_of(error);
+  return code.starts_with("42") || code == kChangedPlan ? code : std::string();
 }
 
 // With this ReadyForQuery.
@@ -46,6 +51,7 @@ void RoutedBatch::run_direct() {
   if (has_checks()) forms_.emplace(batch_->statements(), batch_->replacements(), session_.database()->forms).begin();
   is_complete_ = must_start_over_ = false;
   refused_there_.clear();
+  failed_there_.clear();
   want_server(session_.pooler.target_pool(batch_->targets()[verdict_.target]));
 }
 
@@ -156,6 +162,7 @@ void RoutedBatch::take_answer(Bytes bytes, bool begins) {
     return;
   }
   held_.insert(held_.end(), bytes.begin(), bytes.end());
+  if (begins && static_cast<char>(bytes[0]) == 'E') failed_there_ = code_of(bytes);
   if (forms_ && check_ == Check::None && begins && static_cast<char>(bytes[0]) == 'E')
     refused_there_ = code_of_its_own(bytes);
   if (!refused_there_.empty()) return;  // all is clear when the server is ready
@@ -178,7 +185,7 @@ void RoutedBatch::on_ready(ServerConnection&, char) {
   if (must_start_over_) return;
   is_complete_ = true;
   refused_there_ == kChangedPlan ? close_leg("its prepared statements have changed") : give_back_leg();
-  if (!refused_there_.empty()) return result_differs("a statement fails there with SQLSTATE " + refused_there_);
+  if (!refused_there_.empty()) return result_differs(fails_there(refused_there_));
   if (check_ == Check::None) begin_check();
   if (check_ == Check::Passed) return finish();
   if (check_ == Check::Wanted) {
@@ -255,6 +262,8 @@ void RoutedBatch::checks_done(const LegQuery::Result& result) {
   if (result.error_code == kStaleRouting) return decide_anew();
   // With an error of the statement's own text, too: the organization had none.
   if (forms_ && (result.error_code.empty() || checks_are_done()) && !forms_->settle(result.forms)) {
+    // What both find wrong with a statement is the client's mistake, and says nothing about tables.
+    if (!result.error_code.empty() && !failed_there_.empty()) return result_differs(fails_there(failed_there_));
     log_fault(kOtherForm);
     return result_differs(kOtherForm);
   }

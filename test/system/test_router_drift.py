@@ -97,6 +97,17 @@ def test_an_error_about_names_is_the_clouds(proxy, world):
         assert (told["C"], told["M"], told.get("P")) == (plain["C"], plain["M"], plain.get("P")) and told["C"] == "42703"
 
 
+@pytest.mark.parametrize("sql", ["select 'a' < id from documents where organization_id = 2",
+                                 "select %s from documents where organization_id = 2" % ", ".join(["id"] * 1700)], ids=["type", "columns"])  # fmt: skip
+def test_a_mistake_of_the_clients_is_no_change_of_tables(proxy, world, sql):
+    p = proxy()
+    client = p.connect()
+    with world.cluster.connect(database=world.cloud) as plain:
+        expected = [plain.ask(form(sql)).codes for form in (query, extended)]
+    assert [client.ask(form(sql)).codes for form in (query, extended)] == expected and all(expected)
+    assert "catalog-drift" not in counts(p) and "differ from the cloud" not in p.log()
+
+
 @pytest.mark.parametrize("anew", [False, True], ids=["same", "new"])
 @pytest.mark.parametrize("where", ["direct", "cloud"])
 def test_who_was_told_of_other_columns_does_not_get_new_ones(proxy, world, anew, where):
