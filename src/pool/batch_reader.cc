@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "pool/function_call.h"
 #include "pool/prepared.h"
@@ -100,6 +101,7 @@ class Reader {
       out.changed_names.emplace_back(name);
     }
     forget_parse(std::string(name));
+    closed_.erase(std::string(name));
     parses_[std::string(name)] = {std::move(*parsed), name, at_};
     return true;
   }
@@ -110,6 +112,7 @@ class Reader {
       it->second.is_bound = true;
       return &it->second.text;
     }
+    if (closed_.contains(name)) return nullptr;
     std::optional<ParsedText> earlier;
     if (!name.empty()) {
       if (const auto& known = statements_.look_up(name); known.statement) {
@@ -209,7 +212,9 @@ class Reader {
     if (!reader.finished()) return false;
     if (is_statement && !name.empty()) out.changed_names.push_back(name);
     out.closes_unnamed |= is_statement && name.empty();
-    if (is_statement) forget_parse(name);
+    if (!is_statement) return true;
+    forget_parse(name);
+    closed_.insert(std::move(name));
     return true;
   }
 
@@ -256,6 +261,7 @@ class Reader {
   std::map<std::string, Parse> parses_;
   std::vector<Parse> nameless_;  // that had no Bind
   std::map<std::string, ParsedText> earlier_;
+  std::set<std::string> closed_;  // by this batch
   std::map<std::string, std::size_t> portals_;
   std::vector<std::string_view> described_;
   std::size_t at_ = 0;  // of the message that is read

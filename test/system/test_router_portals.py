@@ -157,6 +157,20 @@ def test_the_unnamed_statement_of_a_direct_read_can_be_described_later(proxy, wo
     assert counts(p)["tenant-known"] == 4
 
 
+@pytest.mark.parametrize("name", ["s", ""])
+def test_what_a_batch_has_closed_it_cannot_bind(proxy, world, name):  # noqa: F811
+    p = proxy()
+    for org in (HOME, MOVED):
+        answers = []
+        for client in plain_and_proxied(world, p):
+            again = parse(name, BY_ORG) + bind("", name, [MOVED_TOO]) + execute()
+            batches = [parse(name, IDS) + bind("", name, [org]) + execute("", 1), close("S", name) + again,
+                       close("S", name) + bind("", name, [org]) + execute(), bind("", name, [org]) + execute()]  # fmt: skip
+            answers.append([seen(client.ask(b + sync())) for b in batches])
+            client.drop()
+        assert answers[0] == answers[1] and "26000" in answers[0][2]
+
+
 def test_what_an_unnamed_statement_sets_stays_with_its_client(proxy, world):  # noqa: F811
     """On the server that it is sent to when it is bound again, too."""
     p = proxy(default_pool_size=1)
