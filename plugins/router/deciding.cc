@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "cloud.h"
 #include "direct.h"
 #include "found_keys.h"
 #include "named.h"
+#include "objections.h"
 #include "refusals.h"
-#include "route/naming.h"
 #include "router.h"
 #include "sql/lexer.h"
-#include "sql/parse.h"
 #include "unread.h"
 
 namespace lokadb::router {
@@ -86,35 +84,9 @@ class Decision {
   // Nothing is known of the database (yet), or it has no tables under LokaDB.
   int without_catalog() {
     session_.off = state_.known.is_unknown() ? Reason::CatalogStale : Reason::None;
-    if (state_.known.is_unknown() && router_.options.rejects && info_.transaction_status != 'E')
-      for (std::uint32_t i = 0; i < info_.statement_count; ++i)
-        if (may_be_about_all(i)) return refuse(catalog_unknown());
-    if (info_.transaction_status != 'E' && may_name_behind_end()) return refuse(one_transaction(named_.held_setting()));
+    if (info_.transaction_status != 'E')
+      if (auto refusal = objections().without_catalog()) return refuse(std::move(*refusal));
     return named_.set_in_front(batch_, info_, *out_);
-  }
-
-  // As names_behind_end(), of texts of which nothing is known.
-  bool may_name_behind_end() const {
-    bool is_behind = false;
-    for (std::uint32_t i = 0; i < info_.statement_count; ++i) {
-      lokadb_statement s{};
-      s.struct_size = sizeof s;
-      if (host->statement(batch_, i, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE) continue;
-      bool is_about_tables = is_behind && may_read_tables(view(s.text));
-      if (named_.is_held(i) && (is_about_tables || goes_on_behind_end(view(s.text)))) return true;
-      is_behind = is_behind || may_end_transaction(view(s.text));
-    }
-    return false;
-  }
-
-  // It names no organization, and its tables might be under LokaDB.
-  bool may_be_about_all(std::uint32_t statement) const {
-    const std::string* named = named_.value_for(statement);
-    if (named != nullptr && !named->empty() && (*named != "*" || named_.is_all_allowed())) return false;
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    if (info_.is_whole == 0 || host->statement(batch_, statement, &s) != LOKADB_OK) return true;
-    return s.form == LOKADB_SIMPLE || s.form == LOKADB_BIND ? may_touch_tables(view(s.text)) : s.form != LOKADB_PARSE;
   }
 
   bool know_settings() {
@@ -304,7 +276,7 @@ class Decision {
     verdicts.clear();
     std::vector<route::Key> look_ups;
     for (const Piece& piece : state_.pieces) {
-      if (names_unheard(piece)) return refuse(naming_not_followed(state_.known.catalog->setting()));
+      if (auto refusal = objections().to_naming(piece)) return refuse(std::move(*refusal));
       if (piece.is_parse) {  // decided when it is bound
         verdicts.emplace_back().whose = Verdict::Whose::NoTables;
         verdicts.back().reason = Reason::SessionCommand;
@@ -366,7 +338,7 @@ class Decision {
     if (reason == Reason::None) reason = go_direct(router_, batch_, state_, verdicts, *out_, failed_);
     if (failed_) return LOKADB_FAILED;
     if (out_->kind == LOKADB_DIRECT) return because(verdicts.front().reason);
-    if (auto refusal = why_not_in_cloud(verdicts)) return refuse(std::move(*refusal));
+    if (auto refusal = objections().in_cloud(verdicts)) return refuse(std::move(*refusal));
     out_->kind = LOKADB_CLOUD;
     out_->commits = commits();
     state_.organization = only_organization(verdicts);
@@ -375,38 +347,7 @@ class Decision {
     return because(reason);
   }
 
-  std::optional<Refusal> why_not_in_cloud(const std::vector<Verdict>& verdicts) const {
-    const std::string& setting = state_.known.catalog->setting();
-    if (info_.is_whole == 0 && is_rejected_unread(0)) return unread(Unread::TooLarge, {});
-    if (state_.has_unread_portals && (is_rejected_unread(0) || named_.is_held(0))) return unread(Unread::Portals, {});
-    for (std::uint32_t statement : state_.unread)
-      if (auto refusal = why_not_unread(statement)) return refusal;
-    for (const Piece& piece : state_.pieces)
-      if (named_.is_held(piece.statement) && runs_unseen_query(piece)) return query_of_command(setting);
-    if (names_behind_modes()) return modes_first();
-    if (names_behind_end(verdicts)) return one_transaction(setting);
-    return std::nullopt;
-  }
-
-  std::optional<Refusal> why_not_unread(std::uint32_t statement) const {
-    Refusal cannot_be_read =
-        unread(state_.syntax_error.empty() ? Unread::Encoding : Unread::Grammar, state_.syntax_error);
-    if (is_rejected_unread(statement)) return cannot_be_read;
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    if (!named_.is_held(statement) || host->statement(batch_, statement, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE)
-      return std::nullopt;
-    if (begins_with_modes(view(s.text))) return modes_first();
-    if (goes_on_behind_end(view(s.text))) return one_transaction(state_.known.catalog->setting());
-    return std::nullopt;
-  }
-
-  bool is_rejected_unread(std::uint32_t statement) const {
-    if (!router_.options.rejects) return false;
-    route::Session s;
-    named_.tell(statement, *state_.known.catalog, s);
-    return s.naming != route::Session::Naming::One && !(s.naming == route::Session::Naming::All && s.is_allowed);
-  }
+  Objections objections() const { return {router_.options, batch_, info_, state_, named_}; }
 
   int refuse(Refusal refusal) {
     out_->kind = LOKADB_REFUSE;
@@ -416,59 +357,6 @@ class Decision {
     out_->message = lent(state_.message);
     out_->hint = lent(state_.hint);
     return because(refusal.reason);
-  }
-
-  // The cloud's setting, with a value that no plugin has taken up: it would be overwritten with what is known here, and
-  // the application would see rows of organizations that it has not named.
-  bool names_unheard(const Piece& piece) const {
-    const std::string& setting = state_.known.catalog->setting();
-    const sql::Statement& statement = piece.text->facts->parsed.statements[piece.number];
-    if (statement.kind == sql::StatementClass::Select && statement.functions.empty()) return false;
-    if (piece.is_parse || named_.is_followed(piece.statement, setting)) return false;
-    bool has_utf8 = view(info_.client_encoding) == "UTF8";
-    using Kind = route::NamingEffect::Kind;
-    route::NamingEffect effect =
-        route::naming_effect(statement, {piece.literals->view(), piece.parameters}, setting, true, has_utf8);
-    return effect.kind == Kind::NotUnderstood || (effect.kind == Kind::Set && !effect.text.empty());
-  }
-
-  // The tenant cannot be set in front of it, and what has been named for the session is not on the server.
-  bool runs_unseen_query(const Piece& piece) const {
-    if (piece.is_parse) return false;
-    bool is_command = piece.kind() == sql::StatementClass::Prepare || piece.kind() == sql::StatementClass::Ddl;
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    return is_command && host->statement(batch_, piece.statement, &s) == LOKADB_OK && runs_query(view(s.text));
-  }
-
-  // Nothing can stand in front of such a Query, and what is named for the session must stand in front of its
-  // statements.
-  bool names_behind_modes() const {
-    if (info_.transaction_status == 'E' || state_.pieces.size() < 2) return false;
-    lokadb_statement s{};
-    s.struct_size = sizeof s;
-    if (host->statement(batch_, 0, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE) return false;
-    bool sets_modes = false, is_named = false;
-    for (const Piece& piece : state_.pieces) {
-      sets_modes |= piece.sets_modes();
-      is_named |= named_.is_held(piece.statement) && !takes_nothing(piece.kind());
-    }
-    return sets_modes && is_named;
-  }
-
-  // What is set in front of a Query ends with its first transaction.
-  bool names_behind_end(const std::vector<Verdict>& verdicts) const {
-    bool is_behind = false;
-    for (std::size_t i = 0; i < state_.pieces.size(); ++i) {
-      const Piece& piece = state_.pieces[i];
-      lokadb_statement s{};
-      s.struct_size = sizeof s;
-      if (host->statement(batch_, piece.statement, &s) != LOKADB_OK || s.form != LOKADB_SIMPLE) continue;
-      bool may_read = verdicts[i].whose != Verdict::Whose::NoTables || piece.kind() == sql::StatementClass::Cursor;
-      if (is_behind && may_read && !takes_nothing(piece.kind()) && named_.is_held(piece.statement)) return true;
-      is_behind = is_behind || piece.ends_transaction();
-    }
-    return false;
   }
 
   // Whom all of them are about, as far as that is known; else nobody.
