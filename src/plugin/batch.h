@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -143,7 +144,7 @@ class Batch {
   // Its replacements, too.
   void drop_steps_from(std::size_t first, std::uint32_t of_plugin);
 
-  std::vector<Fact> facts_;
+  std::deque<Fact> facts_;  // which stay where they are: plugins have been lent their texts
   std::vector<Split> splits_;
   std::vector<BatchStatement> unsplit_;  // the statements as they came, once a split has changed them
   std::vector<std::unique_ptr<std::byte[]>> memory_;

@@ -37,7 +37,7 @@ const char* name_of(PluginEntry entry);
 
 // What a SHOW command of a plugin has given so far.
 struct PluginRows {
-  std::size_t columns = 0;
+  std::string types;  // one letter for each column, as in lokadb_show
   std::vector<std::vector<std::optional<std::string>>> rows;
 };
 

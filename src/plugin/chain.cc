@@ -23,12 +23,23 @@ BatchVerdict refusal_of(std::uint32_t plugin, PluginOpinion opinion) {
   return v;
 }
 
+// A step that would never be run, or not where its plugin thinks: what it was to make sure of would be sure of nothing.
+const char* fault_of_step(const BatchStep& step, std::uint32_t kind) {
+  if (step.leg == LOKADB_LEG_DIRECT)
+    return kind == LOKADB_DIRECT ? "added a step of the direct leg, on which none are run"
+                                 : "added a step of the direct leg without saying direct";
+  if (kind == LOKADB_CLOUD && step.moment == LOKADB_CHECK) return "added a check without saying direct";
+  if (kind == LOKADB_DIRECT && step.moment == LOKADB_BEFORE) return "said direct, and added a step that is no check";
+  return nullptr;
+}
+
 lokadb_verdict settled_view(const BatchVerdict& v) {
   lokadb_verdict view{};
   view.struct_size = sizeof view;
   view.kind = v.kind;
   view.organization = string_of(v.organization);
   view.target = v.target;
+  view.commits = v.commits;
   return view;
 }
 
@@ -137,10 +148,9 @@ std::string PluginChain::fault_of_steps(const Batch& batch, std::uint32_t kind, 
     if (batch.context_.transaction_status != 'I') return "said direct inside of a transaction";
     if (batch.context_.ends_in_flush) return "said direct for a batch that ends in Flush";
     if (!batch.context_.is_whole) return "said direct for a batch that is not whole";
-    return {};
   }
   for (std::size_t i = first_step; i < batch.steps_.size(); ++i)
-    if (batch.steps_[i].leg == LOKADB_LEG_DIRECT) return "added a step of the direct leg without saying direct";
+    if (const char* fault = fault_of_step(batch.steps_[i], kind)) return fault;
   return {};
 }
 
@@ -210,7 +220,7 @@ Result<bool> PluginChain::startup(std::string_view name, std::string_view value)
   for (const auto& plugin : plugins_) {
     std::optional<PluginFailure> failure;
     if (plugin->startup(name, value, failure)) return true;
-    if (!failure) continue;
+    if (!failure || (!failure->is_told && !plugin->is_required())) continue;
     std::string text = failure->is_told ? failure->text : "plugin \"" + plugin->name() + "\" failed";
     return Error{SqlState(failure->sqlstate), Severity::Fatal, text, failure->text};
   }
@@ -246,6 +256,7 @@ const std::string& PluginChain::name(std::uint32_t plugin) const { return plugin
 
 std::vector<PluginChain::FeedWish> PluginChain::feeds(std::string_view database) {
   constexpr std::uint32_t kDefaultHeartbeat = 5000;  // milliseconds
+  std::lock_guard guard(news_);
   std::vector<FeedWish> wishes;
   for (std::uint32_t i = 0; i < plugins_.size(); ++i) {
     lokadb_feed feed;
@@ -258,6 +269,7 @@ std::vector<PluginChain::FeedWish> PluginChain::feeds(std::string_view database)
 }
 
 void PluginChain::feed_changed(std::uint32_t plugin, std::string_view database, std::string_view value, bool is_fresh) {
+  std::lock_guard guard(news_);
   plugins_.at(plugin)->feed_changed(database, value, is_fresh);
 }
 
@@ -272,8 +284,11 @@ std::vector<PluginChain::Show> PluginChain::shows() const {
 }
 
 Result<PluginChain::Rows> PluginChain::rows_of(const Show& show) {
+  std::lock_guard guard(news_);
   PluginRows rows;
-  rows.columns = static_cast<std::size_t>(std::count(show.columns.begin(), show.columns.end(), ',')) + 1;
+  for (std::size_t end = show.columns.find(','); end != show.columns.npos; end = show.columns.find(',', end + 1))
+    rows.types += show.columns[end - 1];
+  rows.types += show.columns.back();
   Plugin& plugin = *plugins_.at(show.plugin);
   if (auto failure = plugin.show(show.number, rows))
     return Error{SqlState(failure->sqlstate), Severity::Error, "plugin \"" + plugin.name() + "\" failed",
@@ -283,6 +298,7 @@ Result<PluginChain::Rows> PluginChain::rows_of(const Show& show) {
 
 std::vector<PluginChain::SessionState> PluginChain::session_states(const std::vector<void*>& slots) {
   std::vector<SessionState> all;
+  std::lock_guard guard(news_);
   for (std::size_t i = 0; i < plugins_.size() && i < slots.size(); ++i) {
     Plugin& plugin = *plugins_[i];
     lokadb_session_state state;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,6 +110,7 @@ class PluginChain {
   PluginSections sections_;  // that hold
   PluginSections sections_before_;
   std::vector<bool> required_before_;
+  std::mutex news_;  // held while a feed's thread tells a plugin something, and while that must not be
 };
 
 // Where plugins are installed; from the build.

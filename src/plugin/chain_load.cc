@@ -111,6 +111,7 @@ Result<Done> PluginChain::open(const TextList& names, const PluginSections& sect
 }
 
 Result<Done> PluginChain::reload(const PluginSections& sections) {
+  std::lock_guard guard(news_);
   Faults faults;
   check_plugin_sections(sections, tables_of(plugins_), faults);
   std::vector<bool> required;
@@ -144,6 +145,7 @@ Result<Done> PluginChain::reload(const PluginSections& sections) {
 }
 
 void PluginChain::undo_reload() {
+  std::lock_guard guard(news_);
   sections_ = std::move(sections_before_);
   restore(plugins_.size());
   for (std::size_t i = 0; i < plugins_.size(); ++i) plugins_[i]->set_required(required_before_[i]);

@@ -1,5 +1,6 @@
 // lokadb_host: the table, log and failure, configuration.
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -80,12 +81,25 @@ bool HostCalls::is_own(PluginCall& call, const char* function, const lokadb_sect
   return false;
 }
 
+template <class T>
+static bool is_whole_number(std::string_view text) {
+  T value;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// Whether a text can stand in a column of this type. Clients read numbers as their type says.
+static bool fits(std::string_view text, char type) {
+  if (type == 'i') return is_whole_number<std::int32_t>(text);
+  return type == 't' || is_whole_number<std::int64_t>(text);
+}
+
 int HostCalls::add_row(lokadb_rows* handle, const lokadb_string* cells, std::uint32_t count) {
   return guarded<int>(LOKADB_FAILED, [&]() -> int {
     PluginCall* call = call_for("add_row", bit(PluginEntry::Show));
     if (call == nullptr) return LOKADB_FAILED;
     auto* rows = reinterpret_cast<PluginRows*>(handle);
-    if (rows == nullptr || rows != call->subject.rows || cells == nullptr || count != rows->columns) {
+    if (rows == nullptr || rows != call->subject.rows || cells == nullptr || count != rows->types.size()) {
       call->fault(format("called add_row for another command, or with %u cells", count));
       return LOKADB_FAILED;
     }
@@ -94,6 +108,10 @@ int HostCalls::add_row(lokadb_rows* handle, const lokadb_string* cells, std::uin
       if (cells[i].data == nullptr && cells[i].size == 0) continue;
       if (!take_text(*call, "add_row", cells[i], row[i].emplace())) return LOKADB_FAILED;
       row[i] = told_text(*row[i]);
+      if (!fits(*row[i], rows->types[i])) {
+        call->fault("called add_row with a cell that is no number of its column: " + *row[i]);
+        return LOKADB_FAILED;
+      }
     }
     rows->rows.push_back(std::move(row));
     return LOKADB_OK;

@@ -54,6 +54,16 @@ bool HostCalls::take_values(PluginCall& call, const char* function, const lokadb
   return true;
 }
 
+// Whether they follow each other in a text of so many bytes.
+static bool are_edits(const lokadb_edit* edits, std::uint32_t count, std::size_t size) {
+  std::size_t at = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (edits[i].at < at || edits[i].at > size || edits[i].removed > size - edits[i].at) return false;
+    at = edits[i].at + edits[i].removed;
+  }
+  return true;
+}
+
 int HostCalls::replace(lokadb_batch* handle, const lokadb_replacement* given) {
   return guarded<int>(LOKADB_FAILED, [&]() -> int {
     Batch* batch = nullptr;
@@ -73,6 +83,10 @@ int HostCalls::replace(lokadb_batch* handle, const lokadb_replacement* given) {
         (r.values == nullptr && r.value_count > 0) || (r.edits == nullptr && r.edit_count > 0) ||
         r.value_count + statement.parameters.size() > UINT16_MAX) {
       call->fault("replaced what is no statement, a statement twice, or with values it cannot have");
+      return LOKADB_FAILED;
+    }
+    if (!are_edits(r.edits, r.edit_count, statement.text.size())) {
+      call->fault("replaced a statement with edits that do not follow each other in it");
       return LOKADB_FAILED;
     }
     BatchReplacement copy;
@@ -156,6 +170,11 @@ BatchTargetPtr HostCalls::take_target(PluginCall& call, const lokadb_target& tar
                           std::pair(&target.database, &copy.database), std::pair(&target.user, &copy.user),
                           std::pair(&target.password, &copy.password), std::pair(&target.greeting, &copy.greeting)})
     if (!take_text(call, "add_target", *from, *to)) return nullptr;
+  for (const std::string* text : {&copy.host, &copy.database, &copy.user, &copy.password, &copy.greeting})
+    if (text->find('\0') != std::string::npos) {  // it would end the text in the middle of a message
+      call.fault("added a target with a zero byte in one of its texts");
+      return nullptr;
+    }
   if (copy.name.empty() || copy.host.empty() || copy.database.empty() || copy.user.empty() || copy.port == 0 ||
       copy.port > UINT16_MAX) {
     call.fault("added a target without name, host, port, database or user");

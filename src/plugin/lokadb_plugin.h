@@ -106,7 +106,8 @@ typedef struct lokadb_batch_info {
   lokadb_string client_encoding;
   uint8_t is_session_pooled; /* the client keeps its server: what it was set to is not all known */
   uint32_t attempt; /* how many times the batch has been decided already: an answer proved out of date (LK001) */
-  lokadb_string target_fault; /* not empty: the target of the last verdict cannot be used, and why */
+  lokadb_string target_fault; /* not empty: the target of the last verdict cannot be used, and why; LOKADB_DIRECT said
+                                 at once again is the client's error */
   /* Another number whenever a connection to the client's own database, as its role, was made or has ended: what was
      learnt from one of them (the settings of the role) may be old. */
   uint64_t servers;
@@ -219,17 +220,21 @@ typedef struct lokadb_target {
 
 /* ------------------------------------------------------------------ steps */
 
-enum lokadb_leg { LOKADB_LEG_CLOUD = 0, LOKADB_LEG_DIRECT = 1 };
+enum lokadb_leg {
+  LOKADB_LEG_CLOUD = 0,
+  LOKADB_LEG_DIRECT = 1 /* none are run there: a step of this leg fails the call */
+};
 
-/* When a step of the cloud leg is run, for a verdict LOKADB_DIRECT or LOKADB_CLOUD; with LOKADB_ASK always at once, and
-   on the cloud leg alone. */
+/* When a step is run. With LOKADB_ASK always at once; else a moment that is not the verdict's fails the call. */
 enum lokadb_moment {
-  LOKADB_BEFORE = 0, /* in front of the client's statements */
-  LOKADB_CHECK = 1   /* when the first bytes of the answer are there; the client gets nothing before it has passed */
+  LOKADB_BEFORE = 0, /* LOKADB_CLOUD: in front of the client's statements */
+  LOKADB_CHECK = 1   /* LOKADB_DIRECT: when the first bytes of the answer are there; the client gets nothing before it
+                        has passed */
 };
 
 /* One statement of ours with values, in the extended protocol; its rows are for the plugin. An error with SQLSTATE
-   LK001 starts the decision anew (a few times, then 40001); any other is the client's answer. */
+   LK001 starts the decision anew (a few times, then 40001; inside of a transaction block 40001 at once); any other is
+   the client's answer. */
 typedef struct lokadb_step {
   uint32_t struct_size;
   uint32_t leg;    /* enum lokadb_leg */
@@ -253,7 +258,7 @@ typedef struct lokadb_step_value {
    With LOKADB_DIRECT: the target gets the client's words, and the client's own database is asked by the other ones what
    the statement takes and gives, since it would not take the client's; no values then. */
 typedef struct lokadb_edit {
-  size_t at; /* byte of the old text, in ascending order */
+  size_t at; /* byte of the old text; they ascend, and do not overlap */
   size_t removed;
   size_t added;
 } lokadb_edit;
@@ -385,7 +390,8 @@ typedef struct lokadb_host {
               lokadb_string *value);
   /* In decide, with LOKADB_CLOUD; one for each statement. */
   int (*replace)(lokadb_batch *batch, const lokadb_replacement *replacement);
-  /* In show: one row, with as many cells as the command has columns, numbers in digits; a cell of null data is NULL. */
+  /* In show: one row, with as many cells as the command has columns, numbers in digits that fit
+     the column; a cell of null data is NULL. */
   int (*add_row)(lokadb_rows *rows, const lokadb_string *cells, uint32_t count);
   /* As `setting`, but only what this client has asked for, at its start or since; null data: nothing, so that the
      default of the server's session is in force. */
@@ -438,17 +444,20 @@ typedef struct lokadb_plugin {
   int (*inspect)(void *self, lokadb_batch *batch, lokadb_verdict *verdict);
   /* 2. Says where it is to run. In rounds: called again after LOKADB_ASK, with the answers to the steps. */
   int (*decide)(void *self, lokadb_batch *batch, lokadb_verdict *verdict);
-  /* 3. The last word, once the path is settled (*settled): may only refuse. */
+  /* 3. The last word, once the path is settled: may only refuse. *settled has kind (LOKADB_NO_OPINION: the cloud, as
+     nobody had one), organization, target and commits. */
   int (*review)(void *self, lokadb_batch *batch, const lokadb_verdict *settled, lokadb_verdict *verdict);
   /* 4. What came of it: each statement in the order of their ends (LOKADB_STATEMENT_ENDED; none of those that an error
      before them has made the server skip), then, if it has ended, the transaction. Called before the session's next
      batch is inspected. batch is null where the host does not keep it so long: what went to the cloud as it came. */
   void (*observe)(void *self, lokadb_batch *batch, void *slot, const lokadb_event *event);
 
-  /* Asked when a database is first used, and after a reload: whether the plugin wants a feed from it. */
+  /* Asked for each line of [databases] at start and after a reload: whether the plugin wants a feed from it. For "*",
+     too, but the databases that it stands for have none. */
   int (*feed)(void *self, lokadb_string database, lokadb_feed *out);
   /* The answer of the feed's query; with is_fresh = 0 (and an empty value) the feed has been lost, and what it said
-     may not be true any more. Called on the control thread, one call at a time for each database. */
+     may not be true any more. Called on a thread of the feed's own, one call at a time, while batches are decided; not
+     while the plugin is reloaded or asked for what the console shows. */
   void (*feed_changed)(void *self, lokadb_string database, lokadb_string value, int is_fresh);
 
   const lokadb_more_section *sections;

@@ -65,10 +65,16 @@ void Feeds::follow(const Config& config) {
         LogLevel::Warning,
         "plugins learn nothing of databases that have no line of their own in [databases]: statements of those that"
         " * stands for are not routed");
-  std::erase_if(feeds_, [&](const auto& there) {
-    auto it = wanted.find(there.first);
-    return it == wanted.end() || !(it->second == there.second->settings());
-  });
+  for (auto there = feeds_.begin(); there != feeds_.end();) {
+    auto it = wanted.find(there->first);
+    if (it != wanted.end() && it->second == there->second->settings()) {
+      ++there;
+      continue;
+    }
+    auto [database, plugin] = there->first;
+    there = feeds_.erase(there);
+    chain_.feed_changed(plugin, database, {}, false);
+  }
   for (auto& [key, settings] : wanted) {
     if (feeds_.contains(key)) continue;
     const auto& [database, plugin] = key;

@@ -153,6 +153,17 @@ def test_a_feed_is_up_to_date_when_its_plugin_is(prepare):
     assert -1 < log.find("news taken in") < log.find("feed of slow_feed from ")
 
 
+def test_a_feed_that_a_reload_ends_is_lost(prepare):
+    proxy = write(prepare(databases={"app": "", "second": ""}), ["slow_feed"]).start()
+    for name in ("app", "second"):
+        proxy.wait_log("feed of slow_feed from %s: up to date" % name)
+    del proxy.databases["second"]
+    write(proxy, ["slow_feed"])
+    proxy.admin("reload")
+    proxy.wait_log("plugin slow_feed: lost")
+    assert proxy.log().count("plugin slow_feed: lost") == 1
+
+
 # ------------------------------------------------------------------ reload
 
 

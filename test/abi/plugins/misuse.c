@@ -90,6 +90,15 @@ static void add(lokadb_batch *batch) {
   other.value_count = 0;
   other.edit_count = 1;
   if (is("replaced without edits")) host->replace(batch, &other);
+  static const lokadb_edit outside[] = {{100, 1, 1}}, overlapping[] = {{4, 3, 1}, {5, 1, 1}},
+                           endless[] = {{4, SIZE_MAX, 1}};
+  other.edits = outside;
+  if (is("edit outside")) host->replace(batch, &other);
+  other.edits = endless;
+  if (is("edit without an end")) host->replace(batch, &other);
+  other.edits = overlapping;
+  other.edit_count = 2;
+  if (is("edits overlap")) host->replace(batch, &other);
   other.edit_count = 0;
   other.text = text("");
   if (is("replaced by none")) host->replace(batch, &other);
@@ -97,9 +106,26 @@ static void add(lokadb_batch *batch) {
   step.statement = 99;
   if (is("step statement")) host->add_step(batch, &step);
   if (is("target")) host->add_target(batch, &target);
+  target.host = target.database = text("here");
+  target.user.data = "alice\0database\0other";
+  target.user.size = 20;
+  target.port = 5432;
+  if (is("target with a zero byte")) host->add_target(batch, &target);
   if (is("log level")) host->log(17, text("what is this"));
   if (is("fail and OK")) host->fail("57014", text("changed my mind"));
   if (is("fail with no SQLSTATE")) host->fail("no", text("said so"));
+}
+
+/* Goes to a target, with a step that does not fit. */
+static void go(lokadb_batch *batch, lokadb_step *step, lokadb_verdict *verdict) {
+  lokadb_target target = {.struct_size = sizeof target, .name = text("7"), .host = text("here"), .port = 5432};
+  target.database = target.user = text("app");
+  if (!is("direct step") && !is("step in front of direct")) return;
+  if (!is("direct step")) step->leg = LOKADB_LEG_CLOUD;
+  verdict->kind = LOKADB_DIRECT;
+  verdict->organization = text("7");
+  verdict->target = host->add_target(batch, &target);
+  host->add_step(batch, step);
 }
 
 static int decide(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
@@ -114,7 +140,10 @@ static int decide(void *self, lokadb_batch *batch, lokadb_verdict *verdict) {
   if (is("verdict string")) verdict->organization.size = 10;
   if (is("direct nowhere")) verdict->kind = LOKADB_DIRECT, verdict->organization = text("7"), verdict->target = 3;
   if (is("direct nobody")) verdict->kind = LOKADB_DIRECT;
+  go(batch, &step, verdict);
   if (is("direct step for cloud")) host->add_step(batch, &step);
+  step.leg = LOKADB_LEG_CLOUD, step.moment = LOKADB_CHECK;
+  if (is("check for cloud")) host->add_step(batch, &step);
   if (is("silent")) return LOKADB_FAILED;
   if (strncmp(how, "refuse", 6) == 0) verdict->kind = LOKADB_REFUSE, verdict->message = text("no");
   if (is("refuse with a bad sqlstate")) memcpy(verdict->sqlstate, "4250a", 6);
@@ -140,9 +169,20 @@ static int show(void *self, uint32_t which, lokadb_rows *rows) {
   if (is("too many cells")) host->add_row(rows, cells, 3);
   if (is("no cells")) host->add_row(rows, NULL, 2);
   if (is("no rows")) host->add_row(NULL, cells, 2);
+  cells[1] = text("many");
+  if (is("no number")) host->add_row(rows, cells, 2);
+  cells[1] = text("99999999999999999999");
+  if (is("too large a number")) host->add_row(rows, cells, 2);
   cells[0].data = NULL;
   if (is("null cell")) host->add_row(rows, cells, 2);
   if (is("show fails")) return host->fail("55000", text("not now"));
+  return LOKADB_OK;
+}
+
+static int startup(void *self, lokadb_string name, lokadb_string value, uint8_t *takes) {
+  (void)self, (void)name, (void)value, (void)takes;
+  if (is("slot in startup")) host->slot(NULL);
+  if (is("startup fails")) return host->fail("28000", text("not with this parameter"));
   return LOKADB_OK;
 }
 
@@ -164,5 +204,6 @@ static const lokadb_plugin plugin = {TINY_HEAD("misuse"),
                                      .shows = shows,
                                      .show_count = 1,
                                      .show = show,
-                                     .session_state = session_state};
+                                     .session_state = session_state,
+                                     .startup = startup};
 TINY_ENTRY(plugin)

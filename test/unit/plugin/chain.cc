@@ -3,6 +3,7 @@
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <thread>
 
 #include "plugin/verdict.h"
 #include "support.h"
@@ -54,10 +55,14 @@ const Misuse kMisuses[] = {
     {"replaced nothing", "called replace with statement 99 of 1"},
     {"replaced with values", "or with values it cannot have"},
     {"replaced without edits", "or with values it cannot have"},
+    {"edit outside", "edits that do not follow each other in it"},
+    {"edit without an end", "edits that do not follow each other in it"},
+    {"edits overlap", "edits that do not follow each other in it"},
     {"replaced by none", "replaced a statement by none"},
     {"verdict commits", "said that it commits 3"},
     {"step sql", "a step without SQL"},
     {"target", "a target without name, host"},
+    {"target with a zero byte", "a target with a zero byte in one of its texts"},
     {"log level", "called log with level 17"},
     {"fail with no SQLSTATE", "failed with a SQLSTATE that is none: said so"},
     {"verdict kind", "a verdict of unknown kind 5"},
@@ -66,6 +71,9 @@ const Misuse kMisuses[] = {
     {"direct nowhere", "said direct with target 3, which it never added"},
     {"direct nobody", "said direct without an organization"},
     {"direct step for cloud", "a step of the direct leg without saying direct"},
+    {"direct step", "added a step of the direct leg, on which none are run"},
+    {"step in front of direct", "said direct, and added a step that is no check"},
+    {"check for cloud", "added a check without saying direct"},
     {"silent", "returned 1 without saying why"},
     {"refuse with a bad sqlstate", "refused without a SQLSTATE, or with one that is none"},
     {"refuse with success", "refused without a SQLSTATE, or with one that is none"},
@@ -96,7 +104,8 @@ BOOST_AUTO_TEST_CASE(wrong_use_of_the_host_in_show_is_an_error_of_the_command) {
   for (auto [how, words] :
        {std::pair("too many cells", "with 3 cells"), std::pair("no cells", "called add_row for another"),
         std::pair("no rows", "called add_row for another"), std::pair("null cell", "a string of 1 bytes at address 0"),
-        std::pair("show fails", "not now")}) {
+        std::pair("no number", "no number of its column: many"),
+        std::pair("too large a number", "no number of its column: 9999"), std::pair("show fails", "not now")}) {
     auto chain = load({"misuse"}, {{"misuse", {{"how", how}}}});
     auto rows = chain->rows_of(chain->shows().at(0));
     BOOST_TEST(!rows);
@@ -120,6 +129,18 @@ BOOST_DATA_TEST_CASE(an_advisory_plugin_that_fails_has_no_opinion, data::make(kM
       (std::string(misuse.how).starts_with("split") && std::string(misuse.how) != "split in decide");
   BOOST_TEST(decided(*advisory) == (fails_in_inspect ? "cloud  #0" : "no opinion"));
   BOOST_TEST(advisory->figures()[0].failed == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_login_is_refused_by_what_a_plugin_says_and_by_a_required_one_that_fails) {
+  Sandbox sandbox;
+  auto refusal = [](const char* how, const char* required) {
+    auto taken = load({"misuse"}, {{"misuse", {{"how", how}, {"required", required}}}})->startup("geqo", "off");
+    return taken ? std::string(*taken ? "taken" : "passed") : taken.error().to_client;
+  };
+  BOOST_TEST(refusal("slot in startup", "1") == "plugin \"misuse\" failed");
+  BOOST_TEST(refusal("slot in startup", "0") == "passed");
+  for (const char* required : {"0", "1"}) BOOST_TEST(refusal("startup fails", required) == "not with this parameter");
+  BOOST_TEST(refusal("not at all", "1") == "passed");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_plugin_says_of_itself_is_told_to_the_client) {
@@ -184,6 +205,26 @@ BOOST_AUTO_TEST_CASE(a_session_that_a_plugin_could_not_begin_is_refused_by_it_an
   auto calls = chain->figures()[0].calls;
   chain->end_session(slots);
   BOOST_TEST(chain->figures()[0].calls == calls);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_lent_for_a_call_stays_where_it_is) {
+  Sandbox sandbox;
+  BOOST_TEST(decided(*load({"steady"})) == "no opinion");
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_told_to_a_plugin_while_it_is_reloaded_or_shown) {
+  Sandbox sandbox;
+  auto chain = load({"steady"});
+  std::thread news([&chain] {
+    for (int i = 0; i < 10; ++i) chain->feed_changed(0, "app", "news", true);
+  });
+  for (int i = 0; i < 3; ++i) {
+    BOOST_TEST(bool(chain->reload(sections_of({"steady"}))));
+    BOOST_TEST(bool(chain->rows_of(chain->shows().at(0))));
+    chain->feeds("app");
+  }
+  news.join();
+  BOOST_TEST(chain->figures()[0].failed == 0u, sandbox.log());
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_call_is_warned_of_once_and_counted_each_time) {
