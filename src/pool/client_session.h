@@ -261,7 +261,7 @@ class ClientSession final : public StreamOwner, public Buriable, public ListHook
   bool streams_unnamed_ = false;            // of the unnamed statement
   std::array<char, kResidueOverlap> tail_;  // the end of what has streamed, where a word may be cut
   std::size_t tail_size_ = 0;
-  std::optional<TransactionScan> scan_;  // of the Query that streams, or is about to
+  std::unique_ptr<TransactionScan> scan_;  // of the Query that streams, or is about to
   std::uint64_t undescribed_ = 0;  // the statement of the unnamed portal, whose rows the client was not told of yet
   bool is_stalled_ = false;        // the next message waits for answers to earlier ones
   std::int64_t left_at_ = 0;

@@ -247,7 +247,8 @@ void Routing::pass_large(MessageHead head, bool has_steps) {
   large_ = Large::Passes;
   large_is_executed_ = false;
   if (has_steps && head.type == 'Q' && session_.shares_servers())
-    session_.scan_.emplace(setting("client_encoding"), setting("standard_conforming_strings") != "off");
+    session_.scan_ =
+        std::make_unique<TransactionScan>(setting("client_encoding"), setting("standard_conforming_strings") != "off");
 }
 
 void Routing::remember_unnamed(const ReadBatch& batch) {
