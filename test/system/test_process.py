@@ -180,7 +180,7 @@ def test_pidfile(prepare):
     proxy.start()
     pid = proxy.folder / "pid"
     eventually(pid.exists)
-    assert pid.read_text() == "%d\n" % proxy.process.pid
+    eventually(lambda: pid.read_text() == "%d\n" % proxy.process.pid)
     second = run("-q", proxy.ini)
     assert second.returncode == 1
     assert proxy.connect().value("select 1") == "1"
